@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.sealing import Rule
-from terrazzo_adapters.segments import Packing, encode
+from terrazzo_adapters.segments import Packing, encode, rollups
 
 
 def supervisor() -> Supervisor:
@@ -42,13 +44,20 @@ async def make_columns(store: RocksStore) -> None:
             await store._make_hour(slot)
 
 
-async def seal(store: RocksStore, *, block: int = 4, least: int = 1, cutoff_us: int = 2**62) -> None:
-    """Seals whatever there is, in blocks so small that every edge is met, in this process."""
+async def seal(
+    store: RocksStore, *, block: int = 4, least: int = 1, cutoff_us: int = 2**62, hour_points: int = 1
+) -> None:
+    """Seals whatever there is, in blocks so small that every edge is met, in this process.
+
+    ``hour_points``: with so many an hour a name has a rollup.
+    """
     sealer = store._sealer
     sealer._encoder = _HERE
     rule = Rule(cutoff_us=cutoff_us, block=block, least=least)
-    for series_id in store._engine.database.read(_all_ids):
-        await sealer.seal_series(series_id, rule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollups, "LEAST_POINTS", hour_points)
+        for series_id in store._engine.database.read(_all_ids):
+            await sealer.seal_series(series_id, rule)
 
 
 class _Here:

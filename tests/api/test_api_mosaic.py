@@ -14,6 +14,7 @@ from api_rig import Rig, open_rig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from terrazzo.api.operations.history.charts import buckets_of
 from terrazzo.ports.store import Record
 from terrazzo.times import format_spaced, parse_time
 
@@ -336,3 +337,15 @@ async def test_a_chart_of_a_terminals_points(rig: Rig) -> None:
     assert chart["data"]["a.b"] == {"times": [START // 1000, START // 1000 + 1000], "values": [1.0, 1.0]}
     chart = await rig.call("get_grid_chart", terminal_id="t1", keys=["a.b"], topic="r", **ALWAYS)
     assert chart["data"]["a.b"]["values"] == [1.0]
+
+
+@given(start_us=st.integers(0, 10**15), length_us=st.integers(0, 10**14), most=st.integers(1, 25_000))
+def test_buckets_of_a_chart_are_as_many_as_there_may_be(start_us: int, length_us: int, most: int) -> None:
+    end_us = start_us + length_us
+    bucket_us, origin_us = buckets_of(start_us, end_us, most)
+    assert origin_us <= start_us
+    assert (end_us - origin_us) // bucket_us < most
+    assert bucket_us <= ((length_us + 3_600_000_000) // most + 2) * 4 // 3
+    if length_us >= 4 * most * 3_600_000_000:
+        assert not bucket_us % 3_600_000_000
+        assert not origin_us % 3_600_000_000

@@ -53,6 +53,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo_adapters.segments.numerals:*": _OURS,
     "terrazzo_adapters.segments.numeric:*": _OURS,
     "terrazzo_adapters.segments.packing:*": _OURS,
+    "terrazzo_adapters.segments.rollups:*": _OURS,
     "terrazzo_adapters.segments.shapes:*": _OURS,
     "terrazzo_adapters.segments.templates:*": _OURS,
     "terrazzo_adapters.segments.texts:*": _OURS,

@@ -29,7 +29,9 @@ def golden_records() -> list[tuple[bool, Records]]:
     ]
     texts = [json.dumps({**each, "Time": 1_700_000_000_000 + place * 30_000}) for place, each in enumerate(maps)]
     mosaic = [msgspec.msgpack.encode(each) for each in maps]
+    dense = [msgspec.msgpack.encode({"T": n % 37 / 10, "on": n % 4 == 0, "x": n / 3}) for n in range(300)]
     return [
+        (True, spaced(dense)),
         (True, spaced(mosaic)),
         (True, spaced([*mosaic[:20], *ODD])),
         (False, spaced([text.encode() for text in texts])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from segment_bodies import LATEST_US, ODD, T0, Records, bodies, flat_maps, json_
 from terrazzo_adapters.columns.column import PointColumn, build_columns
 from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.columns.rollup import HOUR_US
 from terrazzo_adapters.segments import MOST_RECORDS, Packing, Segment, encode
 
 packings = st.sampled_from(Packing)
@@ -43,6 +46,7 @@ def check_points(segment: Segment, found: Records) -> None:
     for name in names:
         column = segment.column(name)
         assert listed(column) == (listed(wanted[name]) if name in wanted else [])
+        check_rollup(segment, name, column)
         check_summary(segment, name, column, [name in each for _, each in points])
     assert not len(segment.column("absent").times_us)
     assert segment.summary("absent") is None
@@ -54,6 +58,24 @@ def floated(value: object) -> object:
         return float(value) if type(value) is int else value
     except OverflowError:
         return None
+
+
+def check_rollup(segment: Segment, name: str, column: PointColumn) -> None:
+    """If there is one it says what the points do, each hour taken alone."""
+    rollup = segment.rollup(name)
+    if rollup is None:
+        return
+    hours = column.times_us // HOUR_US
+    assert rollup.hours.tolist() == np.unique(hours).tolist()
+    for place, hour in enumerate(rollup.hours.tolist()):
+        times_us, numbers = column.times_us[hours == hour].tolist(), column.numbers[hours == hour].tolist()
+        assert set(column.kinds.tolist()) == {rollup.kind}
+        assert rollup.counts[place] == len(numbers)
+        exact = list(map(Fraction, numbers))
+        assert abs(Fraction(float(rollup.sums[place])) - sum(exact)) <= Fraction(1, 10**12) * sum(map(abs, exact))
+        found = zip(rollup.times_us[:, place].tolist(), rollup.values[:, place].tolist(), strict=True)
+        places = (0, numbers.index(min(numbers)), numbers.index(max(numbers)), len(numbers) - 1)
+        assert repr(list(found)) == repr([(times_us[each], numbers[each]) for each in places])
 
 
 def check_summary(segment: Segment, name: str, column: PointColumn, carried: list[bool]) -> None:

@@ -15,19 +15,21 @@ from hypothesis import strategies as st
 from pcodec import ChunkConfig, standalone
 from segment_bodies import spaced
 
+from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.segments import Packing, Segment, SegmentDamaged, encode
 from terrazzo_adapters.segments.chunks import decode_chunk, encode_chunk
 from terrazzo_adapters.segments.columns import decode_column, encode_column
 from terrazzo_adapters.segments.head import decode_head
 from terrazzo_adapters.segments.numeric import decode_floats, decode_integers, encode_floats, encode_integers
 from terrazzo_adapters.segments.packing import MOST_FRAME_BYTES, Damaged, decode_frame, encode_frame
+from terrazzo_adapters.segments.rollups import decode_rollup, encode_rollup, make_rollup
 from terrazzo_adapters.segments.shapes import Shape, Shapes, decode_shapes
 from terrazzo_adapters.segments.templates import decode_template, encode_template, find_templates
 from terrazzo_adapters.segments.texts import decode_texts, encode_texts, make_texts
 from terrazzo_adapters.segments.times import decode_times, encode_times
 from terrazzo_adapters.segments.values import decode_values, encode_values, make_values
 
-COUNT = 300
+COUNT = 300  # in two and a half hours: dense enough for rollups
 RECORDS = spaced(
     [
         msgspec.msgpack.encode({"a": n / 100, "b": n % 7, "c": f"text {n % 5}", "d": n % 3 == 0})
@@ -42,6 +44,7 @@ def read_all(segment: Segment) -> object:
     for name in segment.names:
         segment.column(name)
         segment.summary(name)
+        segment.rollup(name)
     return segment.times_us, segment.tally, segment.bodies(0, segment.count)
 
 
@@ -94,6 +97,8 @@ def test_a_bomb_takes_no_memory() -> None:
 
 _orders = np.arange(9, dtype=np.int64)
 _column = encode_column(make_values([1, 2.5, None, True, "x"]), _orders[:5], 4, Packing.CHEAP)
+_rollup = make_rollup(PointColumn(np.arange(240) * 30_000_000, np.zeros(240, np.uint8), np.arange(240) / 3, []))
+assert _rollup is not None
 _payloads = [f'{{"a":{n / 4},"b":"{"xy"[n % 2]}","c":{["null", n][n % 2]}}}'.encode() for n in range(9)]
 _template = encode_template(find_templates(_payloads)[0].template, _orders, Packing.CHEAP)
 
@@ -113,6 +118,7 @@ DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
     (lambda data: decode_texts(data, 3), encode_texts(make_texts(["a", "b", "a"]), Packing.CHEAP)),
     (lambda data: decode_values(data, 9), encode_values(make_values([1, 2.5, None, True, "x"]), Packing.CHEAP)),
     (lambda data: decode_column(data, 9).decode(), _column),
+    (lambda data: decode_rollup(data, 240).starts_us(), encode_rollup(_rollup, Packing.CHEAP)),
     (
         lambda data: decode_shapes(data, 9, 3),
         Shapes([Shape(True, (0, 2)), Shape(False, ())], _orders % 2).encode(Packing.CHEAP),

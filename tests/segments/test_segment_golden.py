@@ -13,7 +13,10 @@ from test_segment import check_points
 from terrazzo_adapters.segments import Segment
 
 FOLDER = Path(__file__).parent / "golden"
-DIGESTS = {"version-1.msgpack": "d43e5b81dad135fe6384cde8b87b205fb82dfb139aa288116e1edd61ad458037"}
+DIGESTS = {
+    "version-1.msgpack": "d43e5b81dad135fe6384cde8b87b205fb82dfb139aa288116e1edd61ad458037",
+    "version-1-rollups.msgpack": "fe2cd21bec5ab8b56a092fb2f006298472cb2985adf0bd3c34f8305b3740121f",
+}
 
 
 def test_no_file_has_changed() -> None:

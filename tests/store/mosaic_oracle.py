@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import msgpack
@@ -63,7 +64,9 @@ class MosaicOracle(Oracle):
 
 
 def points(record: Record) -> dict[str, Any]:
-    return msgpack.unpackb(record.body)
+    """Numbers that are not finite are no points."""
+    found = msgpack.unpackb(record.body)
+    return {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in found.items()}
 
 
 def resampled(

@@ -39,8 +39,8 @@ records = st.builds(Record, st.sampled_from(NAMES), times, bodies)
 batches = st.lists(records, min_size=1, max_size=10)
 keys = st.lists(st.sampled_from([*KEYS, "NONE"]), min_size=1, max_size=3, unique=True)
 name = st.sampled_from([*NAMES, "m/0"])
-buckets = st.sampled_from([1, 1_000_000, 60_000_000, 7_000_000_000, 24 * HOUR])
-origins = st.sampled_from([0, 1, -HOUR // 2, T0])
+buckets = st.sampled_from([1, 1_000_000, 60_000_000, HOUR, 7_000_000_000, 2 * HOUR, 24 * HOUR])
+origins = st.sampled_from([0, 1, -HOUR // 2, T0, T0 + HOUR])
 questions = st.one_of(
     st.tuples(st.just("latest"), name, keys, st.integers(1, 9)),
     st.tuples(st.just("latest_each"), name, keys),
@@ -71,9 +71,13 @@ steps = st.one_of(
     questions,
     st.tuples(st.just("make_columns")),
     st.tuples(
-        st.just("seal"), st.sampled_from([1, 2, 4, 9]), st.sampled_from([1, 2, 5]), st.one_of(st.just(2**62), times)
+        st.just("seal"),
+        st.sampled_from([1, 2, 4, 9]),
+        st.sampled_from([1, 2, 5]),
+        st.one_of(st.just(2**62), times),
+        st.sampled_from([1, 3]),
     ),
-    st.tuples(st.just("seal"), st.just(4), st.just(1), st.just(2**62)),
+    st.tuples(st.just("seal"), st.just(4), st.just(1), st.just(2**62), st.just(1)),
     st.tuples(st.just("drop_before"), times),
     st.tuples(st.just("replace"), name, times, times, batches),
     st.tuples(st.just("restart")),
@@ -101,8 +105,8 @@ async def live(location, life) -> None:
                     await open_stores.make_columns(store)
             elif action == "seal":
                 if isinstance(store, RocksStore):
-                    block, least, cutoff_us = arguments
-                    await open_stores.seal(store, block=block, least=least, cutoff_us=cutoff_us)
+                    block, least, cutoff_us, points = arguments
+                    await open_stores.seal(store, block=block, least=least, cutoff_us=cutoff_us, hour_points=points)
             elif action in ("append", "drop_before"):
                 getattr(oracle, action)(*arguments)
                 await getattr(store, action)(*arguments)

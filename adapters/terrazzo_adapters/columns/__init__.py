@@ -2,6 +2,7 @@
 
 ========== =====================================================================
 points     parses a record's body into names and values
+rollup     one name's numbers by UTC hour
 name_tally how often each set of names occurs
 column     one name's points in arrays, and their form on disk
 resample   reduces points to buckets with one value each

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Curve
 from terrazzo_adapters.columns.column import PointColumn
-from terrazzo_adapters.columns.resample import bucket_ids, check_count, run_starts
+from terrazzo_adapters.columns.resample import bucket_ids, check_count, first_equal, run_starts
+from terrazzo_adapters.columns.rollup import Rollup, cuts_hours
 
 PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Times and values, oldest first."""
@@ -27,14 +28,18 @@ class Extremes:
         self._parts: dict[str, list[PointArrays]] = {key: [] for key in keys}
         self._held = dict.fromkeys(keys, 0)
 
-    def add(self, columns: Mapping[str, PointColumn]) -> None:
+    def takes_hours(self, first_us: int, last_us: int) -> bool:
+        """Whether each hour of a range (both ends inclusive) lies in one bucket."""
+        return not cuts_hours(first_us, last_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
+
+    def add(self, columns: Mapping[str, PointColumn | Rollup]) -> None:
         """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
-            numeric = column.numeric()
+            numeric = column.outline() if isinstance(column, Rollup) else column.numeric()
             if len(numeric.times_us):
                 self._hold(key, self._choose(numeric.times_us, numeric.numbers))
 
@@ -65,16 +70,7 @@ class Extremes:
         ids = bucket_ids(times_us, self._bucket_us, self._origin_us)
         starts = run_starts(ids)
         ends = np.append(starts[1:], len(ids))
-        lowest = _first_equal(values, np.minimum.reduceat(values, starts), starts, ends)
-        highest = _first_equal(values, np.maximum.reduceat(values, starts), starts, ends)
+        lowest = first_equal(values, np.minimum.reduceat(values, starts), starts, ends)
+        highest = first_equal(values, np.maximum.reduceat(values, starts), starts, ends)
         chosen = np.unique(np.concatenate((starts, lowest, highest, ends - 1)))
         return times_us[chosen], values[chosen]
-
-
-def _first_equal(
-    values: NDArray[np.float64], wanted: NDArray[np.float64], starts: NDArray[np.intp], ends: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """The index of the first element of each run that equals the run's wanted value."""
-    runs = np.repeat(np.arange(len(starts)), ends - starts)
-    places = np.flatnonzero(values == wanted[runs])
-    return places[run_starts(runs[places])]

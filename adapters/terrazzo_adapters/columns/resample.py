@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
 from terrazzo_adapters.columns.column import NUMBER, TEXT, PointColumn, plain_values
+from terrazzo_adapters.columns.rollup import HIGHEST, LOWEST, Rollup, cuts_hours
 
 Ids = NDArray[np.int64]
 """The numbers of buckets: 0 begins at the origin."""
@@ -27,6 +28,15 @@ def bucket_ids(times_us: NDArray[np.int64], bucket_us: int, origin_us: int) -> I
 def run_starts(ids: Ids) -> NDArray[np.intp]:
     """The index at which each run of equal ids begins."""
     return np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if len(ids) else np.zeros(0, np.intp)
+
+
+def first_equal(
+    values: NDArray[np.float64], wanted: NDArray[np.float64], starts: NDArray[np.intp], ends: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """The index of the first element of each run that equals the run's wanted value."""
+    runs = np.repeat(np.arange(len(starts)), ends - starts)
+    places = np.flatnonzero(values == wanted[runs])
+    return places[run_starts(runs[places])]
 
 
 def check_count(count: int) -> None:
@@ -43,15 +53,24 @@ class Resampler:
         self._origin_us = origin_us
         self._series = {key: _series(fn) for key in keys}
 
-    def add(self, columns: Mapping[str, PointColumn]) -> None:
+    def takes_hours(self, first_us: int, last_us: int) -> bool:
+        """Whether each hour of a range (both ends inclusive) lies in one bucket."""
+        return not cuts_hours(first_us, last_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
+
+    def add(self, columns: Mapping[str, PointColumn | Rollup]) -> None:
         """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
-            if len(column.times_us):
-                self._series[key].add(bucket_ids(column.times_us, self._bucket_us, self._origin_us), column)
+            if isinstance(column, Rollup):
+                self._series[key].add_hours(self._ids(column.starts_us()), column)
+            elif len(column.times_us):
+                self._series[key].add(self._ids(column.times_us), column)
+
+    def _ids(self, times_us: NDArray[np.int64]) -> Ids:
+        return bucket_ids(times_us, self._bucket_us, self._origin_us)
 
     def finish(self, *, offset: int, limit: int) -> Buckets:
         """The buckets from ``offset`` on, at most ``limit``, newest first.
@@ -99,6 +118,12 @@ class Numeric:
             ids, column = ids[numeric], column.where(numeric)
         if len(ids):
             self._hold(self._reduce(ids, column.numbers, np.ones(len(ids))))
+
+    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
+        """Adds the next piece of the range: its hours, and the bucket of each."""
+        row = {"min": LOWEST, "max": HIGHEST}.get(self._fn)
+        numbers = rollup.sums if row is None else rollup.values[row]
+        self._hold(self._reduce(ids, numbers, rollup.counts.astype(np.float64)))
 
     def _hold(self, part: tuple[Ids, NDArray[np.float64], NDArray[np.float64]]) -> None:
         self._parts.append(part)
@@ -152,6 +177,10 @@ class Last:
             self._merge()
             check_count(self._held)
 
+    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
+        """Adds the next piece of the range: its hours, and the bucket of each."""
+        self.add(ids, rollup.lasts())
+
     def _merge(self) -> None:
         if len(self._parts) > 1:
             ids, kinds, numbers = (np.concatenate(each) for each in zip(*self._parts, strict=True))
@@ -181,6 +210,10 @@ class MeanOrLastText:
         texts = column.kinds == TEXT
         if texts.any():
             self._last.add(ids[texts], column.where(texts))
+
+    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
+        """Adds the next piece of the range: its hours, and the bucket of each."""
+        self._numeric.add_hours(ids, rollup)
 
     def reduced(self) -> Reduced:
         """All buckets that have points, ascending."""

@@ -6,11 +6,12 @@ An hour's columns are read from disk if they are valid; otherwise its records ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rocksdict import RdictIter
 
 from terrazzo_adapters.columns.column import TEXT, PointColumn, build_columns, encode_column, parse_column, read_columns
@@ -18,6 +19,7 @@ from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
+from terrazzo_adapters.columns.rollup import Rollup
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
@@ -25,6 +27,9 @@ from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
 from terrazzo_adapters.rocksdb.sealed import guarded
+
+if TYPE_CHECKING:
+    from terrazzo_adapters.segments import Segment
 
 _NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.float64), [])
 
@@ -48,8 +53,11 @@ def build_hour(view: View, slot: int) -> BuiltHour:
 def feed(
     target: Resampler | Extremes, view: View, series: str, keys: Sequence[str], *, start_us: int, end_us: int
 ) -> None:
-    """Adds the columns of a range to ``target``, hour by hour, oldest first; both ends are inclusive."""
-    for columns in _pieces(view, series, keys, start_us, end_us):
+    """Adds the columns of a range to ``target``, oldest first; both ends are inclusive.
+
+    Of a segment whose hours lie in one bucket each only rollups are read, where it has them.
+    """
+    for columns in _pieces(view, series, keys, start_us, end_us, target.takes_hours):
         target.add(columns)
 
 
@@ -63,8 +71,10 @@ class ColumnPiece(NamedTuple):
 def column_piece(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> ColumnPiece:
     """The columns of the beginning of a range, of about ``_PIECE_POINTS`` points; without empty ones."""
     found, points = [], 0
-    for columns in _pieces(view, series, keys, start_us, end_us):
-        filled = {key: column for key, column in columns.items() if len(column.times_us)}
+    for columns in _pieces(view, series, keys, start_us, end_us, _never):
+        filled = {
+            key: column for key, column in columns.items() if not isinstance(column, Rollup) and len(column.times_us)
+        }
         if not filled:
             continue
         found.append(filled)
@@ -75,43 +85,82 @@ def column_piece(view: View, series: str, keys: Sequence[str], start_us: int, en
     return ColumnPiece(found, None)
 
 
+TakesHours = Callable[[int, int], bool]
+"""Whether hours may stand for the points of a range (UTC microseconds, both ends inclusive)."""
+
+
+def _never(_first_us: int, _last_us: int) -> bool:
+    return False
+
+
 def _pieces(
-    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int
-) -> Iterator[Mapping[str, PointColumn]]:
+    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int, takes_hours: TakesHours
+) -> Iterator[Mapping[str, PointColumn | Rollup]]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
         rows = _Rows(view, series_id, keys, start_us, end_us, is_mosaic=series.startswith("m/"))
         for extent in extents_up(view, series_id, start_us, end_us):
             yield from rows.pieces(start_us, extent.first_us - 1)
-            columns = _sealed(view, extent, keys, start_us, end_us)
-            for late in rows.pieces(max(start_us, extent.first_us), min(extent.last_us, end_us)):
-                columns = {key: _merged(columns.get(key), late.get(key)) for key in keys}
-            yield columns
+            first_us, last_us = max(start_us, extent.first_us), min(extent.last_us, end_us)
+            late = list(rows.pieces(first_us, last_us))
+            whole = extent.is_whole and extent.is_within(start_us, end_us)
+            by_hour = whole and takes_hours(first_us, last_us)
+            yield _of_segment(view, extent, keys, first_us, last_us, late, by_hour=by_hour)
             start_us = extent.last_us + 1
         yield from rows.pieces(start_us, end_us)
 
 
-def _sealed(view: View, extent: Extent, keys: Sequence[str], start_us: int, end_us: int) -> dict[str, PointColumn]:
-    """The columns of a segment's records in a range."""
-    columns: dict[str, PointColumn] = {}
+def _of_segment(
+    view: View,
+    extent: Extent,
+    keys: Sequence[str],
+    first_us: int,
+    last_us: int,
+    late: Sequence[Mapping[str, PointColumn]],
+    *,
+    by_hour: bool,
+) -> dict[str, PointColumn | Rollup]:
+    """The points of a segment's records in a range, with those that came late; as rollups where it can be."""
+    found: dict[str, PointColumn | Rollup] = {}
+    segment: Segment | None = None
     with guarded(extent):
         segment = open_segment(view, extent)
-        for key in keys:
-            if key in segment.names:
-                columns[key] = segment.column(key).between(max(start_us, extent.first_us), end_us)
-    return columns
+    for key in keys:
+        more = [columns[key] for columns in late if key in columns]
+        if segment is not None and by_hour and not more and (rollup := _rollup(segment, extent, key)) is not None:
+            found[key] = rollup
+        else:
+            column = _NO_POINTS if segment is None else _column(segment, extent, key).between(first_us, last_us)
+            found[key] = _merged([column, *more])
+    return found
 
 
-def _merged(column: PointColumn | None, late: PointColumn | None) -> PointColumn:
-    """The points of both in order; of one time those of ``late`` come after the others."""
-    if column is None or late is None:
-        return (late if column is None else column) or _NO_POINTS
-    texts = [*column.texts, *late.texts]
-    numbers = np.where(late.kinds == TEXT, late.numbers + len(column.texts), late.numbers)
-    times_us = np.concatenate((column.times_us, late.times_us))
+def _rollup(segment: Segment, extent: Extent, key: str) -> Rollup | None:
+    with guarded(extent):
+        return segment.rollup(key)
+    return None
+
+
+def _column(segment: Segment, extent: Extent, key: str) -> PointColumn:
+    with guarded(extent):
+        return segment.column(key) if key in segment.names else _NO_POINTS
+    return _NO_POINTS
+
+
+def _merged(columns: Sequence[PointColumn]) -> PointColumn:
+    """The points of all in order; of one time those of a later column come after the others."""
+    filled = [column for column in columns if len(column.times_us)]
+    if len(filled) < 2:
+        return filled[0] if filled else _NO_POINTS
+    texts: list[str] = []
+    numbers: list[NDArray[np.float64]] = []
+    for column in filled:
+        numbers.append(np.where(column.kinds == TEXT, column.numbers + len(texts), column.numbers))
+        texts += column.texts
+    times_us = np.concatenate([column.times_us for column in filled])
+    kinds = np.concatenate([column.kinds for column in filled])
     order = np.argsort(times_us, kind="stable")
-    kinds = np.concatenate((column.kinds, late.kinds))
-    return PointColumn(times_us[order], kinds[order], np.concatenate((column.numbers, numbers))[order], texts)
+    return PointColumn(times_us[order], kinds[order], np.concatenate(numbers)[order], texts)
 
 
 class _Rows:

@@ -57,6 +57,8 @@ def _damage(rdict: Rdict, extent: Extent) -> str:
         segment = open_segment(rdict, extent)
         if len(segment.bodies(0, segment.count)) != len(segment.times_us):
             return "counts that don't fit"
+        for name in segment.names:
+            segment.rollup(name)
     except SegmentDamaged as error:
         return str(error)
     return ""

@@ -6,6 +6,7 @@ numeric         integers and floats: decimals as scaled integers, then pcodec
 texts           texts by a dictionary
 values          one name's values, of any kind
 summary         one name's points in few numbers
+rollups         one name's numbers by UTC hour
 columns         one name's column: summary and values
 shapes          which names a record carries, in which order
 times           times and arrival numbers

@@ -20,7 +20,8 @@ from terrazzo_adapters.segments.head import MOST_RECORDS, Head, encode_head
 from terrazzo_adapters.segments.mosaic import read_bodies
 from terrazzo_adapters.segments.numeric import encode_integers
 from terrazzo_adapters.segments.packing import Packing
-from terrazzo_adapters.segments.parts import HEAD, SHAPES, TIMES, body_part, template_part, value_part
+from terrazzo_adapters.segments.parts import HEAD, SHAPES, TIMES, body_part, rollup_part, template_part, value_part
+from terrazzo_adapters.segments.rollups import encode_rollup, make_rollup
 from terrazzo_adapters.segments.segment import Segment
 from terrazzo_adapters.segments.shapes import Shape, Shapes
 from terrazzo_adapters.segments.templates import decode_template, encode_template, find_templates
@@ -188,4 +189,7 @@ def _columns(
         places = np.arange(len(times_us)) if carriers is None else np.flatnonzero(carriers)
         values = make_values(alike.get(name) or [points[record][name] for record in places.tolist()])
         columns[value_part(name)] = encode_column(values, times_us[places], int(places[-1]), packing)
+        rollup = make_rollup(values.points(times_us[places]))
+        if rollup is not None:
+            columns[rollup_part(name)] = encode_rollup(rollup, packing)
     return columns

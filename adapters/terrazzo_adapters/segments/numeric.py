@@ -5,7 +5,7 @@ The first byte is the form: 0 all equal, 1 pcodec, 16 + n floats that are intege
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +52,26 @@ def encode_floats(values: NDArray[np.float64], packing: Packing) -> bytes:
     bits = values.view(np.int64)
     if (bits == bits[0]).all():
         return bytes([_EQUAL]) + values[:1].astype("<f8").tobytes()
-    for decimals in _candidates(values):
-        scaled = scale(values, decimals)
-        if scaled is not None:
-            return bytes([_SCALED + decimals]) + encode_integers(scaled, packing)
+    found = find_scaled(values)
+    if found is not None:
+        return bytes([_SCALED + found.decimals]) + encode_integers(found.integers, packing)
     return _compressed(values, packing)
+
+
+class Scaled(NamedTuple):
+    """Floats as integers that, divided by 10 ** ``decimals``, are these floats to the bit."""
+
+    decimals: int
+    integers: NDArray[np.int64]
+
+
+def find_scaled(values: NDArray[np.float64]) -> Scaled | None:
+    """The values as integers with as few decimals as possible; None if that can't be."""
+    for decimals in _candidates(values):
+        integers = scale(values, decimals)
+        if integers is not None:
+            return Scaled(decimals, integers)
+    return None
 
 
 def _candidates(values: NDArray[np.float64]) -> range:

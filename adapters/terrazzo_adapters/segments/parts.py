@@ -30,6 +30,11 @@ def value_part(name: str) -> bytes:
     return b"v" + name.encode()
 
 
+def rollup_part(name: str) -> bytes:
+    """The name of the part with one name's rollup."""
+    return b"h" + name.encode()
+
+
 class SegmentDamaged(Exception):
     """A part of a segment is missing, or is not what was written; the others may still be read."""
 
@@ -46,6 +51,10 @@ class Parts:
         """Reads the head. ``read``: gives a part by its name, None if there is none."""
         self._read = read
         self.head = self.checked(HEAD, self._raw(HEAD), decode_head)
+
+    def has(self, name: bytes) -> bool:
+        """Whether the segment has such a part."""
+        return name in self.head.parts
 
     def decoded(self, name: bytes, decode: Callable[[bytes], T]) -> T:
         """A part as ``decode`` makes it of its bytes."""

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.columns.rollup import Rollup
 from terrazzo_adapters.segments.named_records import NamedRecords
-from terrazzo_adapters.segments.parts import TIMES, Parts
+from terrazzo_adapters.segments.parts import TIMES, Parts, rollup_part
 from terrazzo_adapters.segments.payload_records import PayloadRecords
+from terrazzo_adapters.segments.rollups import decode_rollup
 from terrazzo_adapters.segments.summary import Summary
 from terrazzo_adapters.segments.times import Orders, decode_times
 
@@ -89,6 +91,13 @@ class Segment:
     def summary(self, name: str) -> Summary | None:
         """One name's points in few numbers; None where no record carries it."""
         return self._records.summary(name)
+
+    def rollup(self, name: str) -> Rollup | None:
+        """One name's points by UTC hour; None where there is none, and the points have to be read."""
+        part = rollup_part(name)
+        return (
+            self._parts.decoded(part, lambda data: decode_rollup(data, self.count)) if self._parts.has(part) else None
+        )
 
     @cached_property
     def _orders(self) -> Orders:

@@ -23,6 +23,8 @@ from terrazzo.ports.store import Curve, TimeSeriesStore
 
 Points = Annotated[int, Meta(ge=4, le=100_000, description="at most that many of each variable")]
 
+_HOUR_US = 3_600_000_000
+_LEAST_HOURS = 4  # a bucket is at most a third longer than it would be otherwise
 _A_BUCKET = 4  # the first, lowest, highest and last point of each
 
 
@@ -98,12 +100,11 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
-    buckets = max(1, request.points // _A_BUCKET // max(1, len(series)))
-    bucket_us = (end_us - start_us) // buckets + 1
+    bucket_us, origin_us = buckets_of(start_us, end_us, max(1, request.points // _A_BUCKET // max(1, len(series))))
     wanted, store = request.keys.names, services.store
     plain = [name for name in series if not services.report_reader.reads(name)]
     each: list[Mapping[str, Curve]] = [
-        await curves_of_reports(services, name, wanted, start_us, end_us, bucket_us=bucket_us)
+        await curves_of_reports(services, name, wanted, start_us, end_us, bucket_us=bucket_us, origin_us=origin_us)
         for name in series
         if name not in plain
     ]
@@ -111,12 +112,24 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
         {*await _names(store, plain, start_us, end_us), *(name for found in each for name in found)}
     )
     for name in plain:
-        each.append(await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=start_us))
+        each.append(await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=origin_us))
     found, pauses = {}, LoopPauses()
     for key in keys:
         found[key] = _joined([curves[key] for curves in each if key in curves])
         await pauses.pause()
     return Chart(found)
+
+
+def buckets_of(start_us: int, end_us: int, most: int) -> tuple[int, int]:
+    """The length of at most so many equal buckets of a range (both ends inclusive), and where the first begins.
+
+    Long ones are of whole hours: stores keep the figures of hours.
+    """
+    hour_us = start_us // _HOUR_US * _HOUR_US
+    whole_us = -(-((end_us - hour_us) // most + 1) // _HOUR_US) * _HOUR_US
+    if whole_us >= _LEAST_HOURS * _HOUR_US:
+        return whole_us, hour_us
+    return (end_us - start_us) // most + 1, start_us
 
 
 async def _names(store: TimeSeriesStore, series: Sequence[str], start_us: int, end_us: int) -> list[str]:

@@ -18,14 +18,21 @@ MOST_READ = 20_000  # reports of a series, each of which is read anew: a decoder
 
 
 async def curves_of_reports(
-    services: Services, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int
+    services: Services,
+    series: str,
+    keys: Sequence[str],
+    start_us: int,
+    end_us: int,
+    *,
+    bucket_us: int,
+    origin_us: int,
 ) -> Mapping[str, Curve]:
-    """The curves of a series by name; of all names where ``keys`` is empty.
+    """The curves of a series by name; of all names where ``keys`` is empty. ``origin_us``: where a bucket begins.
 
     Raises:
         BadParameter: there are more reports than are read for one chart.
     """
-    curves: dict[str, ThinCurve] = {key: ThinCurve(bucket_us=bucket_us, origin_us=start_us) for key in keys}
+    curves: dict[str, ThinCurve] = {key: ThinCurve(bucket_us=bucket_us, origin_us=origin_us) for key in keys}
     count, pauses = 0, LoopPauses()
     async for records in services.store.scan([series], start_us, end_us):
         count += len(records)
@@ -36,7 +43,7 @@ async def curves_of_reports(
         for record in await services.report_reader.read(records):
             for name, value in _points(record.body).items():
                 if name not in curves and not keys:
-                    curves[name] = ThinCurve(bucket_us=bucket_us, origin_us=start_us)
+                    curves[name] = ThinCurve(bucket_us=bucket_us, origin_us=origin_us)
                 if name in curves and isinstance(value, bool | int | float) and isfinite(value):
                     curves[name].add(record.time_us, float(value))
             await pauses.pause()

@@ -114,6 +114,9 @@ def test_any_stretch_of_bodies(found: Records, packing: Packing, data: st.DataOb
     start = data.draw(st.integers(0, len(found)))
     stop = data.draw(st.integers(start, len(found) + 3))
     assert segment.bodies(start, stop) == [body for _, _, body in found[start:stop]]
+    keys = data.draw(st.sets(st.sampled_from("abcx")))
+    carrying = [body for _, _, body in found[start:stop] if not keys.isdisjoint(parse_points(body))]
+    assert segment.count_carrying(keys, start, stop) == len(carrying)
 
 
 @pytest.mark.parametrize("mosaic", [False, True])

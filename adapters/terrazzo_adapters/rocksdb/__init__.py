@@ -7,6 +7,7 @@ engine   the one writer: commits, retention, recovery after a failed write
 hours    the hours of a series: how many records each has, which names they carry
 blocks   several records of a series in one entry
 extents  the segments of a series: where each lies
+segment_cache what was decoded of segments lately
 sealed   the records of a series, those of segments among them
 counts   how many records some series have in a range
 merge    records of several series in order

@@ -126,7 +126,7 @@ def _of_segment(
     with guarded(extent):
         segment = open_segment(view, extent)
     for key in keys:
-        more = [columns[key] for columns in late if key in columns]
+        more = [columns[key] for columns in late if key in columns and len(columns[key].times_us)]
         if segment is not None and by_hour and not more and (rollup := _rollup(segment, extent, key)) is not None:
             found[key] = rollup
         else:

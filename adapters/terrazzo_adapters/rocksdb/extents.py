@@ -7,6 +7,7 @@ these short entries. Retention that goes through a segment only raises the numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,7 @@ from rocksdict import RdictIter
 
 from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import LATEST_US, part_key, segment_end, segment_key
+from terrazzo_adapters.rocksdb.segment_cache import cache
 
 if TYPE_CHECKING:
     from terrazzo_adapters.segments import Segment
@@ -105,4 +107,4 @@ def open_segment(view: View, extent: Extent) -> Segment:
     """
     from terrazzo_adapters.segments import Segment  # its libraries are heavy
 
-    return Segment(PartReader(view.iter(), extent))
+    return Segment(PartReader(view.iter(), extent), partial(cache.of, (extent.series_id, extent.last_us)))

@@ -24,6 +24,7 @@ from terrazzo_adapters.rocksdb.newest import Newest
 from terrazzo_adapters.rocksdb.queries import Queries
 from terrazzo_adapters.rocksdb.sealed import damaged
 from terrazzo_adapters.rocksdb.sealer import Sealer
+from terrazzo_adapters.rocksdb.segment_cache import cache as segment_cache
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class RocksStore(Queries):
 
         Args:
             tasks: runs what makes columns in the background, until ``close``.
-            cache_bytes: memory for what was read last, and for the indexes of files.
+            cache_bytes: memory for what was read last, and for the indexes of files; as much for parts of segments.
             seals: whether records are put into segments in the background; those that are there are read in any case.
             least_free_bytes: of the disk, for segments to be made.
 
@@ -87,6 +88,7 @@ class RocksStore(Queries):
             StoreUnavailable: another process has it, or it can't be read or written.
         """
         engine = Engine(Path(path), cache_bytes=cache_bytes)
+        segment_cache.resize(cache_bytes)
         writer = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-write")
         try:
             await asyncio.get_running_loop().run_in_executor(writer, engine.open)
@@ -118,9 +120,9 @@ class RocksStore(Queries):
 
     def stats(self) -> StoreStats:
         """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
-        sealing = self._sealer.stats
+        sealing, kept = self._sealer.stats, segment_cache.stats()
         return StoreStats(
-            memory=self._memory,
+            memory={**self._memory, "segments": kept.bytes},
             sealed_records=sealing.sealed_records,
             sealing_failures=sealing.failures,
             unsealed_records=sealing.unsealed_records,
@@ -128,6 +130,8 @@ class RocksStore(Queries):
             sealing_looked=sealing.swept,
             sealing_waits_for_disk=int(sealing.short_of_disk),
             damaged_segments=len(damaged),
+            segment_cache_hits=kept.hits,
+            segment_cache_misses=kept.misses,
         )
 
     @property

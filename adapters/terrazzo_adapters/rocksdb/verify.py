@@ -11,7 +11,7 @@ from rocksdict import AccessType, Options, Rdict
 
 from terrazzo_adapters.keyvalue.database import translated_errors
 from terrazzo_adapters.keyvalue.walk import ascending
-from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
+from terrazzo_adapters.rocksdb.extents import Extent, PartReader, extents_up
 from terrazzo_adapters.rocksdb.keys import LATEST_US, parse_number
 
 _MOST_NAMED = 20
@@ -51,10 +51,10 @@ def _segments(rdict: Rdict) -> Iterator[tuple[str, Extent]]:
 
 def _damage(rdict: Rdict, extent: Extent) -> str:
     """Why a segment can't be read; empty if it can."""
-    from terrazzo_adapters.segments import SegmentDamaged  # its libraries are heavy
+    from terrazzo_adapters.segments import Segment, SegmentDamaged  # its libraries are heavy
 
     try:
-        segment = open_segment(rdict, extent)
+        segment = Segment(PartReader(rdict.iter(), extent))
         if len(segment.bodies(0, segment.count)) != len(segment.times_us):
             return "counts that don't fit"
         for name in segment.names:

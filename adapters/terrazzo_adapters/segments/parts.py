@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from terrazzo_adapters.segments.head import decode_head
 from terrazzo_adapters.segments.packing import Damaged
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+_HEAD_FACTOR = 8  # a decoded head, to its bytes
 
 HEAD, TIMES, SHAPES = b"", b"t", b"s"
 
@@ -44,13 +46,40 @@ class SegmentDamaged(Exception):
         self.reason = reason
 
 
+class Memory(Protocol):
+    """What was decoded of a segment before, for all who read it. Nobody changes what is in it."""
+
+    def find(self, part: bytes) -> Any:
+        """What was decoded of a part; None if that isn't kept."""
+
+    def keep(self, part: bytes, value: object, size: int) -> None:
+        """May keep what was decoded of a part, of ``size`` bytes."""
+
+
 class Parts:
     """What reads the parts of one segment; whatever it does may raise ``SegmentDamaged``."""
 
-    def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
-        """Reads the head. ``read``: gives a part by its name, None if there is none."""
+    def __init__(self, read: Callable[[bytes], bytes | None], recall: Callable[[bytes], Memory] | None = None) -> None:
+        """Reads the head.
+
+        Args:
+            read: gives a part by its name, None if there is none.
+            recall: gives the memory of the segment whose head has these bytes.
+        """
         self._read = read
-        self.head = self.checked(HEAD, self._raw(HEAD), decode_head)
+        data = self._raw(HEAD)
+        self._memory = recall(data) if recall is not None else None
+        self.head = self.once(HEAD, lambda: self.checked(HEAD, data, decode_head), lambda _: _HEAD_FACTOR * len(data))
+
+    def once(self, part: bytes, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What ``make`` decodes of a part, unless somebody did before. ``size``: of it, in bytes."""
+        if self._memory is None:
+            return make()
+        found: T | None = self._memory.find(part)
+        if found is None:
+            found = make()
+            self._memory.keep(part, found, size(found))
+        return found
 
     def has(self, name: bytes) -> bool:
         """Whether the segment has such a part."""

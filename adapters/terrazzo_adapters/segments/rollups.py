@@ -102,4 +102,7 @@ def decode_rollup(data: bytes, most: int) -> Rollup:
     if counts.min() < 1 or counts.max() > most or not 0 <= offsets.min() <= offsets.max() < HOUR_US:
         raise Damaged("rollup: counts or times that don't fit")
     sums = decode_floats(stored.sums, stored.count)
-    return Rollup(stored.kind, hours, counts, sums, values, hours * HOUR_US + offsets)
+    rollup = Rollup(stored.kind, hours, counts, sums, values, hours * HOUR_US + offsets)
+    for array in rollup[1:]:
+        array.flags.writeable = False
+    return rollup

@@ -13,11 +13,13 @@ from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.columns.rollup import Rollup
 from terrazzo_adapters.segments.named_records import NamedRecords
-from terrazzo_adapters.segments.parts import TIMES, Parts, rollup_part
+from terrazzo_adapters.segments.parts import TIMES, Memory, Parts, rollup_part, value_part
 from terrazzo_adapters.segments.payload_records import PayloadRecords
 from terrazzo_adapters.segments.rollups import decode_rollup
 from terrazzo_adapters.segments.summary import Summary
 from terrazzo_adapters.segments.times import Orders, decode_times
+
+_TEXT_BYTES = 49  # of a text, beside its characters
 
 
 class Segment:
@@ -26,16 +28,17 @@ class Segment:
     Whatever reads a part may raise ``SegmentDamaged``.
     """
 
-    def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
+    def __init__(self, read: Callable[[bytes], bytes | None], recall: Callable[[bytes], Memory] | None = None) -> None:
         """Reads the head.
 
         Args:
             read: gives a part by its name, None if there is none.
+            recall: gives the memory of the segment whose head has these bytes.
 
         Raises:
             SegmentDamaged: the head is damaged, or of a later version.
         """
-        self._parts = Parts(read)
+        self._parts = Parts(read, recall)
         self._head = self._parts.head
         self.count = self._head.count
         self.first_us = self._head.first_us
@@ -83,10 +86,20 @@ class Segment:
 
     def column(self, name: str) -> PointColumn:
         """One name's points, in order; empty where there are none."""
+        return self._parts.once(value_part(name), lambda: self._column(name), self._size)
+
+    def _column(self, name: str) -> PointColumn:
         points = self._records.points(name)
         whole = len(points.times_us) == self.count
         times_us = self.times_us if whole else self.times_us[points.times_us]
+        for array in (times_us, points.kinds, points.numbers):
+            array.flags.writeable = False
         return PointColumn(times_us, points.kinds, points.numbers, points.texts)
+
+    def _size(self, column: PointColumn) -> int:
+        times_us, kinds, numbers, texts = column
+        arrays = (kinds, numbers) if times_us is self.times_us else (times_us, kinds, numbers)
+        return sum(each.nbytes for each in arrays) + sum(_TEXT_BYTES + len(each) for each in texts)
 
     def summary(self, name: str) -> Summary | None:
         """One name's points in few numbers; None where no record carries it."""
@@ -95,13 +108,21 @@ class Segment:
     def rollup(self, name: str) -> Rollup | None:
         """One name's points by UTC hour; None where there is none, and the points have to be read."""
         part = rollup_part(name)
-        return (
-            self._parts.decoded(part, lambda data: decode_rollup(data, self.count)) if self._parts.has(part) else None
+        if not self._parts.has(part):
+            return None
+        return self._parts.once(
+            part,
+            lambda: self._parts.decoded(part, lambda data: decode_rollup(data, self.count)),
+            lambda rollup: sum(each.nbytes for each in rollup[1:]),
         )
 
     @cached_property
     def _orders(self) -> Orders:
-        return self._parts.decoded(TIMES, lambda data: decode_times(data, self.count))
+        return self._parts.once(
+            TIMES,
+            lambda: self._parts.decoded(TIMES, lambda data: decode_times(data, self.count)),
+            lambda orders: orders.times_us.nbytes + len(orders.numbers),
+        )
 
     @cached_property
     def _records(self) -> NamedRecords | PayloadRecords:

@@ -47,4 +47,5 @@ def decode_times(data: bytes, count: int) -> Orders:
     orders = Orders(decode_integers(times, count), numbers)
     if (orders.times_us[1:] < orders.times_us[:-1]).any():
         raise Damaged("times: not in order")
+    orders.times_us.flags.writeable = False
     return orders

@@ -124,6 +124,8 @@ class StoreStats(msgspec.Struct, kw_only=True):
     sealing_looked: float = 0.0  # how much of all series the present look has seen, from 0 to 1
     sealing_waits_for_disk: int = 0  # 1: no segments are made while so little of the disk is free
     damaged_segments: int = 0  # of those that were read
+    segment_cache_hits: int = 0  # parts of segments that were decoded already
+    segment_cache_misses: int = 0  # that had to be
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 

@@ -1,0 +1,116 @@
+"""What was decoded of segments lately: heads, times, columns and rollups, the least recently used given up first.
+
+A segment is known by the bytes of its head, which has the checksums of all its parts: when another takes its place,
+what is kept of the first is not found any more, whatever snapshot a reader has.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, NamedTuple
+
+_ENTRY_BYTES = 400  # of Python's own beside what is kept
+_LARGE_BYTES = 32 * 1024
+
+Place = tuple[int, int]
+"""Where a segment lies: the id of its series, the time of its last record (UTC microseconds)."""
+
+Key = tuple[Place, bytes, bytes]
+"""A segment's place, the bytes of its head, and the name of a part."""
+
+
+class CacheStats(NamedTuple):
+    """Counters since the start, and what is kept now. ``hits``: decoded parts that were found."""
+
+    hits: int
+    misses: int
+    bytes: int
+
+
+class SegmentCache:
+    """Keeps at most ``most_bytes``. Any thread may call it; what it has nobody may change.
+
+    Half is for what is large: a walk over all columns doesn't take the rollups with it.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._lock = Lock()
+        self._small, self._large = _Shelf(most_bytes // 2), _Shelf(most_bytes // 2)
+        self._hits = self._misses = 0
+
+    def resize(self, most_bytes: int) -> None:
+        """Keeps at most so many bytes from now on, and nothing of what there was."""
+        with self._lock:
+            self._small, self._large = _Shelf(most_bytes // 2), _Shelf(most_bytes // 2)
+
+    def stats(self) -> CacheStats:
+        """How often something was found, and how much there is."""
+        with self._lock:
+            return CacheStats(self._hits, self._misses, self._small.bytes + self._large.bytes)
+
+    def of(self, place: Place, head: bytes) -> SegmentMemory:
+        """What is kept of one segment, by the bytes of its head."""
+        return SegmentMemory(self, place, head)
+
+    def find(self, key: Key) -> Any:
+        """What is kept; None if there is nothing."""
+        with self._lock:
+            found = self._small.find(key) or self._large.find(key)
+            self._hits += found is not None
+            self._misses += found is None
+            return None if found is None else found.value
+
+    def keep(self, key: Key, value: object, size: int) -> None:
+        """Keeps something of ``size`` bytes, if so much can be kept."""
+        with self._lock:
+            shelf = self._large if size > _LARGE_BYTES else self._small
+            shelf.keep(key, _Kept(value, size + len(key[1]) + _ENTRY_BYTES))
+
+
+class _Kept(NamedTuple):
+    value: Any
+    size: int
+
+
+class _Shelf:
+    """What was used last, of at most ``most_bytes``."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self.bytes = 0
+
+    def find(self, key: Key) -> _Kept | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def keep(self, key: Key, kept: _Kept) -> None:
+        if 4 * kept.size > self._most_bytes:
+            return
+        before = self._kept.pop(key, None)  # another reader was as slow
+        self.bytes += kept.size - (0 if before is None else before.size)
+        self._kept[key] = kept
+        while self.bytes > self._most_bytes:
+            self.bytes -= self._kept.popitem(last=False)[1].size
+
+
+class SegmentMemory:
+    """What is kept of one segment."""
+
+    def __init__(self, cache: SegmentCache, place: Place, head: bytes) -> None:
+        self._cache, self._place, self._head = cache, place, head
+
+    def find(self, part: bytes) -> Any:
+        """What was decoded of a part; None if that isn't kept."""
+        return self._cache.find((self._place, self._head, part))
+
+    def keep(self, part: bytes, value: object, size: int) -> None:
+        """Keeps what was decoded of a part, of ``size`` bytes."""
+        self._cache.keep((self._place, self._head, part), value, size)
+
+
+cache = SegmentCache(0)
+"""Of the process: whoever opens the store says how much there may be."""

@@ -22,12 +22,10 @@ class Figure(NamedTuple):
 
 STORE = {
     "terrazzo_store_spooled_records_total": Figure(
-        "spooled_records",
-        "Records that had to wait in the spool because InfluxDB did not take them at once",
+        "spooled_records", "Records that had to wait in the spool because InfluxDB did not take them at once"
     ),
     "terrazzo_store_refused_records_total": Figure(
-        "refused_records",
-        "Records that were acknowledged and that InfluxDB refused for good",
+        "refused_records", "Records that were acknowledged and that InfluxDB refused for good"
     ),
     "terrazzo_store_spool_batches": Figure("spool_batches", "Batches that wait in the spool for InfluxDB now"),
     "terrazzo_store_spool_bytes": Figure("spool_bytes", "Bytes that wait in the spool for InfluxDB now"),
@@ -48,12 +46,8 @@ STORE = {
     "terrazzo_store_sealing_waits_for_disk": Figure(
         "sealing_waits_for_disk", "1 while less than store.seal_free_mib of the disk is free: nothing is sealed"
     ),
-    "terrazzo_store_segment_cache_hits_total": Figure(
-        "segment_cache_hits", "Parts of segments that a question found decoded"
-    ),
-    "terrazzo_store_segment_cache_misses_total": Figure(
-        "segment_cache_misses", "Parts of segments that were decoded for a question"
-    ),
+    "terrazzo_store_segment_cache_hits_total": Figure("segment_cache_hits", "Parts of segments found decoded"),
+    "terrazzo_store_segment_cache_misses_total": Figure("segment_cache_misses", "Parts of segments that were decoded"),
     "terrazzo_store_damaged_segments": Figure(
         "damaged_segments", "Segments that a question came across and that can't be read in part or at all"
     ),

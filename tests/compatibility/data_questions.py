@@ -258,6 +258,15 @@ def urls_of_webhooks_are_secrets(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def curves_are_thinned_by_other_hours(found: dict[str, Any]) -> dict[str, Any]:
+    """Of a chart's curve what no choice of buckets changes: its ends, its lowest and its highest value."""
+    if set(found) != {"times", "values"} or not found["values"]:
+        return found
+    times, values = found["times"], found["values"]
+    ends = [(times[place], values[place]) for place in (0, -1)]
+    return {"ends": ends, "lowest": min(values), "highest": max(values)}
+
+
 NEVER_WRITTEN: dict[str, Any] = {
     **{key: {} for key in ("terminal_script", "config_script", "template", "script")},
     **{key: [] for key in ("addition", "option", "file")},
@@ -271,7 +280,7 @@ ADDED |= {"events": {}, "severity": str, "cleared_cause": str, "clear_at": None,
 ADDED |= {key: [] for key in ("terminal_list", "group_list", "command_objects", "schedule")}
 ADDED |= {"minutes": 5, "back_minutes": 5, "digest": "none", "digest_at": "08:00", "command": "", "command_value": ""}
 ADDED |= {"command_expiry_s": 3_600, "commands_per_hour": 60, "loop_s": 60, "rule_id": None}
-ADDED |= {"shelved_by": None, "shelved_until": None}
+ADDED |= {"shelved_by": None, "shelved_until": None, "wave_progress": list}
 ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit")}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 
@@ -322,4 +331,5 @@ RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     an_open_label_grows_older,
     presence_is_of_this_start,
     urls_of_webhooks_are_secrets,
+    curves_are_thinned_by_other_hours,
 )

@@ -193,6 +193,8 @@ LATER_TABLES = (
     "heartbeat",
     "terminal_authority",
     "presence_day",
+    "wall_link",
+    "handover",
 )
 LATER_INDEXES = (
     *(

@@ -71,6 +71,7 @@ MEANINGS = {
     "mode": "how",
     "model": "model",
     "name": "name",
+    "notes": "what to say to whoever comes",
     "object_id": "the object",
     "old_password": "the password so far",
     "online": "1 connected, 0 not",

@@ -15,6 +15,7 @@ MOST = {
     "ingest, one by one": 480,
     "mapping, one by one": 1_100,
     "live, WebSocket, 1 subscriber": 390,
+    "login, MQTT 5": 7_500,
     "gateway, ping": 800,
     "gateway, a page by key": 2_050,
 }

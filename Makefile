@@ -43,7 +43,7 @@ LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py t
   tests/mapping/test_mapping_against_oracle.py tests/durability tests/analysis/test_analysis_kill.py tests/contract/test_contract_schemathesis.py \
   tests/store/test_store_against_sqlite.py tests/store/test_mosaic_against_sqlite.py tests/store/test_rocksdb_blocks.py \
   tests/store/test_rocksdb_sealing_killed.py tests/metadata/test_metadata_conditions.py \
-  tests/terminals/test_terminals_claiming_fleet.py
+  tests/terminals/test_terminals_claiming_fleet.py tests/rules/test_rule_connections.py
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))

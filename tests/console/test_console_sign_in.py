@@ -44,6 +44,7 @@ def test_a_second_factor_is_turned_on_and_asked_for(tab: Tab, plant: DemoPlant, 
     secret = dialog.locator("pre").inner_text().splitlines()[0]
     dialog.get_by_label("Six digits").fill(code_of(secret, time.time()))
     dialog.get_by_role("button", name="Confirm").click()
+    expect(dialog.get_by_role("heading", name="Recovery codes")).to_be_visible()
     codes = dialog.locator("pre").inner_text().split()
     assert len(codes) == 10
     dialog.get_by_role("button", name="I have kept them").click()
@@ -127,7 +128,7 @@ def test_single_sign_on_leads_to_the_provider_and_back(
         tab.page.route(f"{provider.issuer}/authorize*", authorize)
         tab.open()
         tab.page.get_by_role("button", name="Log in with single sign-on").click()
-        tab.page.wait_for_selector("main#main")
+        tab.page.wait_for_selector("main#main", timeout=60_000)  # the provider is asked three times
         expect(tab.page.get_by_role("button", name="Account: mo")).to_be_visible()
         assert "code=" not in tab.page.url
         tab.page.get_by_role("button", name="Account: mo").click()

@@ -82,6 +82,7 @@ export function Users() {
       {dialog?.kind === "edit" && (
         <FormDialog
           title={t(w.editUser, { name: dialog.user.username.slice(0, 64) })}
+          username={dialog.user.username}
           submit={t(common.save)}
           fields={fieldsOf(dialog.user, isSuper, [])}
           initial={Object.fromEntries(Object.entries(dialog.user).map(([name, value]) => [name, String(value ?? "")]))}

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
+import { Dialog, Field, Name, PasswordOf, Problem } from "../parts/basics.tsx";
 import { call, check, logout, session } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { chooseLanguage, chooseTheme, type Theme, theme } from "../shell/preferences.ts";
@@ -124,6 +124,7 @@ function Password({ onDone }: { onDone: () => void }) {
   return (
     <form class="form" onSubmit={(event) => void submit(event)}>
       <h3>{t(w.password)}</h3>
+      <PasswordOf username={session.value?.username ?? ""} />
       <Field label={t(w.old)} type="password" autocomplete="current-password" required value={old} onInput={(e) => setOld(e.currentTarget.value)} />
       <Field label={t(w.fresh)} type="password" autocomplete="new-password" required minLength={8} maxLength={256} value={fresh} onInput={(e) => setFresh(e.currentTarget.value)} />
       <Field label={t(w.repeat)} type="password" autocomplete="new-password" required value={repeat} wrong={differ ? t(w.differ) : ""} onInput={(e) => setRepeat(e.currentTarget.value)} />

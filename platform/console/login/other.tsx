@@ -1,6 +1,6 @@
 /** Other ways in: a code by mail for a new password, a second factor that a company asks for, back from single sign-on. */
 import { useEffect, useState } from "preact/hooks";
-import { Code, Field, Problem } from "../parts/basics.tsx";
+import { Code, Field, PasswordOf, Problem } from "../parts/basics.tsx";
 import { call, check, live } from "../shell/api.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
@@ -105,6 +105,7 @@ function Reset({ first, onClose }: { first: string; onClose: () => void }) {
       {!isOver && !hasCode && <Field label={t(w.user)} name="username" autocomplete="username" required maxLength={64} value={username} onInput={(event) => setUsername(event.currentTarget.value)} />}
       {!isOver && hasCode && (
         <>
+          <PasswordOf username={username} />
           <Field label={t(w.code)} autocomplete="one-time-code" required maxLength={128} value={code} onInput={(event) => setCode(event.currentTarget.value.trim())} />
           <Field label={t(w.fresh)} type="password" autocomplete="new-password" required minLength={8} maxLength={256} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />
         </>

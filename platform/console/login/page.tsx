@@ -79,6 +79,9 @@ function ByPassword({ isAgain, onOther }: { isAgain: boolean; onOther: (other: O
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (needsCode) field.current?.querySelector<HTMLInputElement>("input[name=code]")?.focus();
+  }, [needsCode]);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -127,7 +130,6 @@ function ByPassword({ isAgain, onOther }: { isAgain: boolean; onOther: (other: O
           autocomplete="one-time-code"
           inputMode="numeric"
           maxLength={64}
-          autoFocus
           required
           value={code}
           onInput={(event) => setCode(event.currentTarget.value)}

@@ -1,6 +1,6 @@
 /** One's own second factor: turning it on and off, other recovery codes. */
 import { useState } from "preact/hooks";
-import { Code, Field, Problem } from "../parts/basics.tsx";
+import { Code, Field, PasswordOf, Problem } from "../parts/basics.tsx";
 import { call, check, session } from "../shell/api.ts";
 import { tell } from "../shell/toasts.tsx";
 import { t, words } from "../words/words.ts";
@@ -46,6 +46,7 @@ export function SecondFactor({ onDone }: { onDone: () => void }) {
       }}
     >
       <h3>{t(w.title)}</h3>
+      <PasswordOf username={who.username} />
       <Field label={t(w.password)} type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} />
       {!!who.has_second_factor && <Field label={t(w.code)} autocomplete="one-time-code" required value={code} onInput={(event) => setCode(event.currentTarget.value.trim())} />}
       {codes && <Code text={codes.join("\n")} label={t(w.codes)} />}

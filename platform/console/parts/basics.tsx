@@ -136,6 +136,11 @@ export function Field(props: { label: string; wrong?: string; children?: Compone
   );
 }
 
+/** Whose password a form is about, for password managers: nobody sees it. */
+export function PasswordOf({ username }: { username: string }) {
+  return <input class="hidden" hidden autocomplete="username" readOnly value={username} />;
+}
+
 /** A modal dialog; closing it by Escape is the same as by its button. */
 export function Dialog(props: { title: string; onClose: () => void; class?: string; children: ComponentChildren; fixed?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null);

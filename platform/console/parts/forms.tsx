@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { GatewayError } from "../client/gateway.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
-import { Code, Dialog, Field, Problem } from "./basics.tsx";
+import { Code, Dialog, Field, PasswordOf, Problem } from "./basics.tsx";
 
 const w = words({
   once: ["This is shown once, now: keep it where it is safe.", "仅显示这一次：请妥善保存。"],
@@ -30,10 +30,12 @@ interface Props {
   submit: string;
   onSubmit: (values: Values) => Promise<void>;
   onClose: () => void;
+  /** Whose password is among the fields, where none of them says it. */
+  username?: string;
 }
 
 /** Fields in a dialog; what is wrong stands at the field that the platform names. */
-export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose }: Props) {
+export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username }: Props) {
   const [values, setValues] = useState<Values>(() => Object.fromEntries(fields.map((each) => [each.name, initial[each.name] ?? firstOf(each)])));
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
@@ -54,6 +56,7 @@ export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onCl
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={(event) => void send(event)}>
+        {username !== undefined && <PasswordOf username={username} />}
         {fields.map((each) => (
           <OneField key={each.name} field={each} value={values[each.name] ?? ""} isWrong={isNamed(error, each.name)} onChange={(value) => change(each.name, value)} />
         ))}

@@ -48,7 +48,7 @@ export function fieldsOf(rule: Rule | null): FormField[] {
     { name: "recipients", label: t(w.recipients), most: 4_096 },
     { name: "project_id", label: t(w.project), kind: "number", least: 0 },
     { name: "url", label: t(w.url), kind: "url", most: 1_024, ...(rule ? { hint: t(w.keep) } : {}) },
-    { name: "secret", label: t(w.secret), kind: "password", most: 128, ...(rule ? { hint: t(w.keep) } : {}) },
+    { name: "secret", label: t(w.secret), kind: "password", least: 16, most: 128, ...(rule ? { hint: t(w.keep) } : {}) },
     { name: "subject", label: t(w.subject), most: 255 },
     { name: "template", label: t(w.template), kind: "long", most: 4_096 },
     { name: "repeat_s", label: t(w.repeat), kind: "number", least: 0, most: 604_800 },

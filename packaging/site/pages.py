@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {"index.md": "README.md", "benchmarks.md": "benchmarks/README.md", "changelog.md": "CHANGELOG.md"}
 """Pages by their name in the site, and the files that they are."""
 
+_PICTURE = re.compile(r"!\[([^\]\n]*)\]\(docs/([^)\s]+)\)")
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^)\s]+)\)")
 
 
@@ -34,6 +35,8 @@ def on_page_markdown(markdown: str, page: Any, **_more: Any) -> str:
     name = page.file.src_uri
     folder = posixpath.dirname(PAGES.get(name, f"docs/{name}"))
     here = posixpath.dirname(name)
+    if folder == "":  # pages from the repository's root show pictures out of ``docs``
+        markdown = _PICTURE.sub(r"![\1](\2)", markdown)
     return _LINK.sub(lambda link: _linked(link, folder, here), markdown)
 
 

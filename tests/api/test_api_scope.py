@@ -226,7 +226,7 @@ SPECIAL: dict[str, Special] = {
     "delete_api_key": Special(roles=dict.fromkeys(("viewer", "operator"), 10404)),  # it is the administrator's
     "renew_wall_link": Special(fields={"uid": "@dashboard"}),
     "get_handover_list": Special(unmarked="nobody has handed over"),
-    "get_handover_item": Special(fields={"id": 99}, code=10404, unmarked="there is none"),
+    "get_handover_item": Special(fields={"id": 99}, code=10404, stranger=10404, unmarked="there is none"),
     "get_wall_link": Special(fields={"uid": "@dashboard"}, unmarked="a link has no name"),
     "end_wall_link": Special(fields={"uid": "@dashboard"}),
     "create_company": Special(code=10403, stranger=10403),

@@ -28,7 +28,7 @@ before = resident()
 large, small = [], []
 for number in range(20):
     large.append(bytearray(b"x") * (5 << 20))
-    small.append(b"%d" % number * 500)
+    small.append(bytearray(32 << 10))
 large.clear()
 print(resident() - before)
 """

@@ -1,6 +1,6 @@
 /** Small parts that every page is made of. */
 import type { ComponentChildren, TargetedEvent } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { clock } from "../shell/clock.ts";
 import { w } from "../words/common.ts";
 import { explain } from "../words/errors.ts";
@@ -119,14 +119,23 @@ interface InputProps {
   onInput?: (event: TargetedEvent<HTMLInputElement>) => void;
 }
 
+/** Whose password a form asks for, for password managers; nobody sees it. */
+export function OfUser({ name }: { name: string }) {
+  return <input type="text" name="username" autocomplete="username" value={name} readOnly hidden />;
+}
+
 /** An input with its name above and what is wrong with it below. */
 export function Field(props: { label: string; wrong?: string; children?: ComponentChildren; hint?: string } & InputProps) {
-  const { label, wrong, children, hint, ...input } = props;
+  const { label, wrong, children, hint, autoFocus, ...input } = props;
   const id = useId();
+  const own = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (autoFocus) own.current?.focus(); // the attribute works only where nothing has the focus yet
+  }, []);
   return (
     <label class="field">
       <span>{label}</span>
-      {children ?? <input {...(input as object)} aria-invalid={wrong ? true : undefined} aria-describedby={wrong || hint ? id : undefined} />}
+      {children ?? <input ref={own} data-focus={autoFocus || undefined} {...(input as object)} aria-invalid={wrong ? true : undefined} aria-describedby={wrong || hint ? id : undefined} />}
       {(wrong || hint) && (
         <span id={id} class={wrong ? "wrong" : "dim"}>
           {wrong || hint}
@@ -145,9 +154,10 @@ export function PasswordOf({ username }: { username: string }) {
 export function Dialog(props: { title: string; onClose: () => void; class?: string; children: ComponentChildren; fixed?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     ref.current?.showModal();
+    ref.current?.querySelector<HTMLElement>("[data-focus]")?.focus();
     return () => opener?.focus?.();
   }, []);
   return (

@@ -1,6 +1,6 @@
 /** One search over everything: pages, and whatever has a name. */
 import { signal } from "@preact/signals";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { call, may } from "./api.ts";
@@ -48,7 +48,7 @@ export function Search() {
   const rested = useRested(text.trim(), 120);
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useId();
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []); // before the next key comes
   useEffect(() => {
     setChosen(0);
     setFound(pagesNamed(rested));

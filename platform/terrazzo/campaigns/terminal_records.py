@@ -105,6 +105,8 @@ class CampaignTerminalRecords:
 
     async def wave_counts(self, campaign_ids: Sequence[int]) -> dict[int, list[dict[str, int]]]:
         """The number of terminals in each state of each wave, the first wave first, for each of these campaigns."""
+        if not campaign_ids:
+            return {}
         of, wave, state = _columns.campaign_id, _columns.wave, _columns.state
         query = sa.select(of, wave, state, sa.func.count()).where(one_of(of, campaign_ids)).group_by(of, wave, state)
         found: dict[int, dict[int, list[tuple[str, int]]]] = {number: {} for number in campaign_ids}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR
+from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR, WALL_LINK
 from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
-from terrazzo.database.tables.events import EVENT_TABLES
+from terrazzo.database.tables.events import EVENT_TABLES, HANDOVER
 from terrazzo.database.tables.messages import MESSAGES
 from terrazzo.database.tables.presence import PRESENCE_DAY
 from terrazzo.database.tables.registry import (
@@ -39,6 +39,8 @@ ALL_TABLES = (
     COMPANY_USAGE,
     PASSWORD_RESET,
     SECOND_FACTOR,
+    WALL_LINK,
+    HANDOVER,
     TERMINAL_CONFIGURATION,
     PRESENCE_DAY,
 )

@@ -46,11 +46,11 @@ STORE = {
     "terrazzo_store_sealing_waits_for_disk": Figure(
         "sealing_waits_for_disk", "1 while less than store.seal_free_mib of the disk is free: nothing is sealed"
     ),
-    "terrazzo_store_segment_cache_hits_total": Figure("segment_cache_hits", "Parts of segments found decoded"),
-    "terrazzo_store_segment_cache_misses_total": Figure("segment_cache_misses", "Parts of segments that were decoded"),
     "terrazzo_store_damaged_segments": Figure(
         "damaged_segments", "Segments that a question came across and that can't be read in part or at all"
     ),
+    "terrazzo_store_segment_cache_hits_total": Figure("segment_cache_hits", "Parts of segments found decoded"),
+    "terrazzo_store_segment_cache_misses_total": Figure("segment_cache_misses", "Parts of segments that were decoded"),
 }
 
 BROKER = {

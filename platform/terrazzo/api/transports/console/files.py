@@ -39,13 +39,13 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _PLAIN = (".png", ".ico")  # compressed by themselves
-_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
+_OF_PARTS = {
+    "Content-Security-Policy": "default-src 'none'",  # by itself one is nothing but text: the page's policy holds in it
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+_OF_PAGES = _OF_PARTS | {"Content-Security-Policy": POLICY, "Cross-Origin-Opener-Policy": "same-origin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class ConsoleFile:
 
     def respond(self, request: web.Request, *, cache: str) -> web.Response:
         """The body, compressed where the client can read that; 304 where it has it."""
-        headers = {**_HEADERS, "Cache-Control": cache, "ETag": f'"{self.etag}"', "Vary": "Accept-Encoding"}
+        own = _OF_PAGES if self.media_type == "text/html" else _OF_PARTS
+        headers = {**own, "Cache-Control": cache, "ETag": f'"{self.etag}"', "Vary": "Accept-Encoding"}
         if any(tag.value in (self.etag, "*") for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
         is_zipped = bool(self.zipped) and "gzip" in request.headers.get("Accept-Encoding", "")
@@ -105,7 +106,7 @@ def _file(name: str) -> ConsoleFile | None:
 async def _handle_page(request: web.Request) -> web.StreamResponse:
     page = _file("index.html")
     if page is None:
-        return web.Response(text=NOT_BUILT, status=404, headers=_HEADERS)
+        return web.Response(text=NOT_BUILT, status=404, headers=_OF_PAGES)
     return page.respond(request, cache="no-cache")
 
 

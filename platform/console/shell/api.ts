@@ -9,6 +9,7 @@ export type Session = Result<"get_session">;
 export type Role = "viewer" | "operator" | "admin";
 
 const KEEP_MS = 300_000; // a session in use is renewed as often; it may stay unused for longer
+const AGAIN_MS = 2_000; // between two looks whether the platform is there again
 const RANKS: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 };
 
 let plain = new Gateway();
@@ -28,6 +29,7 @@ export const isLost = computed(() => liveState.value === "lost" || !isReachable.
 
 let waiting: (() => void)[] = [];
 let wasLost = false;
+let asking: ReturnType<typeof setTimeout> | undefined;
 
 const connection = new Live({
   url: () => new URL("apiproxy/api", document.baseURI).href.replace(/^http/, "ws"),
@@ -106,7 +108,7 @@ async function inSession<T>(ask: () => Promise<T>): Promise<T> {
       isReachable.value = true;
       return found;
     } catch (error) {
-      if (error instanceof Unreachable) isReachable.value = false;
+      if (error instanceof Unreachable) lose();
       const isEnded = error instanceof GatewayError && error.code === NOT_AUTHENTICATED;
       if (!isEnded || !session.value) throw error;
       hasExpired.value = true;
@@ -129,11 +131,17 @@ export async function check(): Promise<void> {
     waiting = [];
     for (const resume of resumed) resume();
   } catch (error) {
-    if (error instanceof Unreachable) isReachable.value = false;
+    if (error instanceof Unreachable) lose();
     else if (session.value) hasExpired.value = true;
     else session.value = null;
-    if (error instanceof Unreachable && session.value === undefined) setTimeout(() => void check(), 2_000);
   }
+}
+
+/** Notes that a request didn't get through, and asks again: a WebSocket that stays open tells nobody that all is well. */
+function lose(): void {
+  isReachable.value = false;
+  clearTimeout(asking);
+  if (liveState.value !== "lost") asking = setTimeout(() => void check(), AGAIN_MS);
 }
 
 /** Logs in: the session is a cookie, which no script sees. Throws as `call` does. */
@@ -168,7 +176,7 @@ export async function lookForUpgrade(): Promise<void> {
     const found = /name="terrazzo-build" content="(\w+)"/.exec(text)?.[1];
     if (own && found && own !== found) isOutdated.value = true;
   } catch {
-    isReachable.value = false;
+    lose();
   }
 }
 
@@ -184,5 +192,8 @@ export function keepSession(): void {
     live.retry();
     void check();
   });
-  addEventListener("online", () => live.retry());
+  addEventListener("online", () => {
+    live.retry();
+    if (session.value) void check();
+  });
 }

@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.mark.timeout(300)
 def test_a_small_registry_is_measured() -> None:
-    sizes = {"terminals": 200, "objects": 40, "returning": 20, "addresses": 5, "repeats": 2}
+    sizes = {"terminals": 300, "objects": 150, "returning": 20, "addresses": 5, "repeats": 2}
     options = [text for name, size in sizes.items() for text in (f"--{name}", str(size))]
     command = [sys.executable, str(BENCHMARKS / "registry.py"), *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=280)

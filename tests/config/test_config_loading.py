@@ -402,7 +402,6 @@ SAMPLES = {
     "limits.company_retained_bytes": "4101",
     "limits.terminal_retained_messages": "76",
     "limits.terminal_retained_bytes": "4102",
-    "limits.connects_per_second": "3000",
     "limits.company_events": "73",
     "limits.company_event_bytes": "4098",
     "files.types": "pdf,zip",

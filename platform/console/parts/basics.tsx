@@ -119,11 +119,6 @@ interface InputProps {
   onInput?: (event: TargetedEvent<HTMLInputElement>) => void;
 }
 
-/** Whose password a form asks for, for password managers; nobody sees it. */
-export function OfUser({ name }: { name: string }) {
-  return <input type="text" name="username" autocomplete="username" value={name} readOnly hidden />;
-}
-
 /** An input with its name above and what is wrong with it below. */
 export function Field(props: { label: string; wrong?: string; children?: ComponentChildren; hint?: string } & InputProps) {
   const { label, wrong, children, hint, autoFocus, ...input } = props;

@@ -371,7 +371,7 @@ def test_there_is_a_choice_that_is_refused_and_one_that_is_served() -> None:
 
 
 SAMPLES = {
-    "int": "2000",
+    "int": "2100",
     "float": "3.5",
     "bool": "on",
     "mqtt.tls_company_authorities": "off",

@@ -282,7 +282,8 @@ def _numbered(value: Any, number: int) -> Any:
 
 async def come_back(server: Server, count: int, addresses: int) -> Figures:
     """Seconds from the start of a new process until all are back, and what they were told meanwhile."""
-    possible = plan_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[1], count).connections - _SPARE
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    possible = plan_descriptors(most, count + _SPARE).connections - _SPARE
     if possible < count:
         print(f"{possible:,} terminals instead of {count:,}: the machine has no more descriptors", file=sys.stderr)
         count = possible

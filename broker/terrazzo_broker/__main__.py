@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check(options)
         _run(serve(_settings(options), options))
     except CertificateError as error:
-        print(f"terrazzo_broker: --{error.setting.replace('_', '-')}: {error.reason}", file=sys.stderr)
+        _say_last(f"--{error.setting.replace('_', '-')}: {error.reason}")
         return 1
     except (OSError, ValueError, StorageError) as error:
-        print(f"terrazzo_broker: {error}", file=sys.stderr)
+        _say_last(str(error))
         return 1
     return 0
 
@@ -182,6 +182,13 @@ async def _listen(broker: Broker, options: argparse.Namespace) -> list[str]:
         await broker.listen_unix(options.unix)
         places.append(f"{options.unix} (Unix socket)")
     return places
+
+
+def _say_last(text: str) -> None:
+    """Says why it ends, after the log, which a thread writes, and in one piece."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    sys.stderr.write(f"terrazzo_broker: {text}\n")
 
 
 def _reload(broker: Broker, hooks: FileHooks | None) -> None:

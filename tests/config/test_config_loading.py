@@ -371,7 +371,7 @@ def test_there_is_a_choice_that_is_refused_and_one_that_is_served() -> None:
 
 
 SAMPLES = {
-    "int": "2100",
+    "int": "2000",
     "float": "3.5",
     "bool": "on",
     "mqtt.tls_company_authorities": "off",
@@ -402,6 +402,7 @@ SAMPLES = {
     "limits.company_retained_bytes": "4101",
     "limits.terminal_retained_messages": "76",
     "limits.terminal_retained_bytes": "4102",
+    "limits.connects_per_second": "3000",
     "limits.company_events": "73",
     "limits.company_event_bytes": "4098",
     "files.types": "pdf,zip",

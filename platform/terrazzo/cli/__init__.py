@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from typing import Annotated
 
@@ -37,8 +38,10 @@ def main() -> None:
     try:
         make_app()()
     except (ConfigError, OperationError) as error:
+        for handler in logging.getLogger().handlers:
+            handler.flush()  # a thread writes the log: what fails is said after it, and each line in one piece
         for line in getattr(error, "lines", [str(error)]):
-            print(f"terrazzo: {visible(line)}", file=sys.stderr)
+            sys.stderr.write(f"terrazzo: {visible(line)}\n")
         raise SystemExit(2) from None
 
 

@@ -259,10 +259,15 @@ def urls_of_webhooks_are_secrets(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def curves_are_thinned_by_other_hours(found: dict[str, Any]) -> dict[str, Any]:
-    """Of a chart's curve what no choice of buckets changes: its ends, its lowest and its highest value."""
-    if set(found) != {"times", "values"} or not found["values"]:
+    """Of the chart of an object what no choice of buckets changes: each curve's ends, its lowest and highest value."""
+    if set(found) != {"SUPPLY", "RETURN"} or not all(isinstance(each, dict) for each in found.values()):
         return found
-    times, values = found["times"], found["values"]
+    if not all(set(each) == {"times", "values"} and 0 < len(each["times"]) <= 16 for each in found.values()):
+        return found
+    return {name: _unthinned(each["times"], each["values"]) for name, each in found.items()}
+
+
+def _unthinned(times: list[Any], values: list[Any]) -> dict[str, Any]:
     ends = [(times[place], values[place]) for place in (0, -1)]
     return {"ends": ends, "lowest": min(values), "highest": max(values)}
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Result, RowOf } from "../client/gateway.ts";
 import { Age, Empty, Name } from "../parts/basics.tsx";
 import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
-import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
+import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { w as common } from "../words/common.ts";
@@ -22,17 +22,7 @@ export function ApiKeys() {
     { id: "user", title: t(w.maker), width: 14, isMinor: true, render: (row) => <Name text={row.username} /> },
     { id: "used", title: t(w.used), width: 10, isNumber: true, render: (row) => <Age at={row.last_used} /> },
     { id: "expires", title: t(w.expires), sort: "expires", width: 16, isNumber: true, isMinor: true, render: (row) => row.expires.slice(0, 10) },
-    {
-      id: "do",
-      title: t(w.end),
-      isTitleHidden: true,
-      isNumber: true,
-      render: (row) => (
-        <button class="small danger" aria-label={t(w.endKey, { name: row.name.slice(0, 80) })} onClick={() => open(row)}>
-          {t(w.end)}
-        </button>
-      ),
-    },
+    endColumn<Key>(t(w.end), (row) => t(w.endKey, { name: row.name.slice(0, 80) }), open),
   ];
   const roles = (["viewer", "operator", "admin"] as const).filter((role) => may(role)).map((role) => [role, t(common[role])] as const);
   return (

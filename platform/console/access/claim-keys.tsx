@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "../client/gateway.ts";
 import { Empty, Name } from "../parts/basics.tsx";
 import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
-import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
+import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
@@ -24,17 +24,7 @@ export function ClaimKeys() {
     { id: "prefix", title: t(w.prefix).split(" (")[0] ?? "", width: 18, isMinor: true, render: (row) => <Name text={row.prefix} mono /> },
     { id: "used", title: t(w.uses), width: 20, isNumber: true, render: (row) => t(w.usedOf, { used: row.used, uses: row.uses }) },
     { id: "expires", title: t(w.expires), sort: "expires", width: 18, isNumber: true, isMinor: true, render: (row) => row.expires || t(w.never) },
-    {
-      id: "do",
-      title: t(w.end),
-      isTitleHidden: true,
-      isNumber: true,
-      render: (row) => (
-        <button class="small danger" aria-label={t(w.endKey, { name: row.name.slice(0, 80) })} onClick={() => open(row)}>
-          {t(w.end)}
-        </button>
-      ),
-    },
+    endColumn<Key>(t(w.end), (row) => t(w.endKey, { name: row.name.slice(0, 80) }), open),
   ];
   const options = [["", "–"] as const, ...(configurations.data?.rows ?? []).map((each) => [String(each.uid), String(each.name)] as const)];
   return (

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Result } from "../client/gateway.ts";
 import { Dialog, Head, Name, Problem } from "../parts/basics.tsx";
+import { Conflict } from "../parts/conflict.tsx";
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link, replaceQuery, route } from "../shell/routes.ts";
@@ -93,7 +94,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
         </button>
         <button onClick={() => (isChanged ? setLeaving(true) : go(back))}>{t(w.done)}</button>
       </Head>
-      {theirs && <Others theirs={theirs} onTheirs={onAgain} onMine={() => void save(true)} />}
+      {theirs && <Conflict told={t(w.other, { time: theirs.last_modified })} onTheirs={onAgain} onMine={() => void save(true)} />}
       <div class="tools">
         <label class="grow">
           <span class="sr">{t(common.name)}</span>
@@ -164,21 +165,4 @@ function warnBeforeLeaving(isChanged: boolean): (() => void) | undefined {
   const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
   addEventListener("beforeunload", warn);
   return () => removeEventListener("beforeunload", warn);
-}
-
-function Others({ theirs, onTheirs, onMine }: { theirs: Dashboard; onTheirs: () => void; onMine: () => void }) {
-  return (
-    <div class="problem" role="alert">
-      <strong>{t(w.other, { time: theirs.last_modified })}</strong>
-      <span>{t(w.otherDo)}</span>
-      <span class="line">
-        <button class="small" onClick={onTheirs}>
-          {t(w.takeTheirs)}
-        </button>
-        <button class="small" onClick={onMine}>
-          {t(w.keepMine)}
-        </button>
-      </span>
-    </div>
-  );
 }

@@ -1,5 +1,5 @@
 /** A draft of a table: undone and done again, kept over a reload, saved only over what was read. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Result } from "../client/gateway.ts";
 import { begin, change, type History, redo, undo } from "../dashboards/history.ts";
 import { call } from "../shell/api.ts";
@@ -98,7 +98,8 @@ export function useEditing(kind: TableKind, read: Stored): Editing {
   const last = useRef("");
   const draft = history.now;
   const isChanged = !isSame(draft, base.draft);
-  useEffect(() => {
+  // before the page is drawn: whoever leaves right after a letter finds it again
+  useLayoutEffect(() => {
     const timer = setTimeout(() => keep(kind, base.uid, isChanged ? { base, draft } : null), REST_MS);
     const now = (): void => keep(kind, base.uid, isChanged ? { base, draft } : null);
     addEventListener("pagehide", now);

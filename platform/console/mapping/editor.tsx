@@ -1,6 +1,7 @@
 /** A mapping or control table: its rows, a preview of real messages, what changes, saving. */
 import { useEffect, useState } from "preact/hooks";
 import { Card, Dialog, Head, Problem } from "../parts/basics.tsx";
+import { Conflict } from "../parts/conflict.tsx";
 import { may } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
@@ -73,7 +74,7 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
   return (
     <div onKeyDown={onKey}>
       <Top kind={kind} editing={editing} isAdmin={isAdmin} onAsk={setAsked} />
-      {editing.theirs && <Others editing={editing} onMine={() => void save(true)} />}
+      {editing.theirs && <Conflict told={t(w.other, { time: editing.theirs.changedAt })} onTheirs={editing.takeTheirs} onMine={() => void save(true)} />}
       {isOffered && !editing.isChanged && tab !== "replay" && !!using.data?.rows.length && (
         <p class="banner">
           <span>{t(w.offerReplay)}</span>
@@ -170,23 +171,6 @@ function Tabs({ kind, shown, isAdmin }: { kind: TableKind; shown: string; isAdmi
         </a>
       ))}
     </nav>
-  );
-}
-
-function Others({ editing, onMine }: { editing: Editing; onMine: () => void }) {
-  return (
-    <div class="problem" role="alert">
-      <strong>{t(w.other, { time: editing.theirs?.changedAt ?? "" })}</strong>
-      <span>{t(w.otherDo)}</span>
-      <span class="line">
-        <button class="small" onClick={editing.takeTheirs}>
-          {t(w.takeTheirs)}
-        </button>
-        <button class="small" onClick={onMine}>
-          {t(w.keepMine)}
-        </button>
-      </span>
-    </div>
   );
 }
 

@@ -42,6 +42,21 @@ export function RecordList<R>(props: Props<R>) {
   );
 }
 
+/** The last column: the one thing that ends a row's record. `named` tells the button from those of other rows. */
+export function endColumn<R>(title: string, named: (row: R) => string, onClick: (row: R) => void): Column<R> {
+  return {
+    id: "do",
+    title,
+    isTitleHidden: true,
+    isNumber: true,
+    render: (row) => (
+      <button class="small danger" aria-label={named(row)} onClick={() => onClick(row)}>
+        {title}
+      </button>
+    ),
+  };
+}
+
 /** Which dialog is open, and reading the list again once it has done its work. */
 export function useDialogs<D>() {
   const [dialog, setDialog] = useState<D | null>(null);

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from support import require_program
 
 AXE = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
-WITHOUT = ["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run"]
+WITHOUT = ["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--disable-gpu"]  # which would be simulated
 _MS = 20_000  # that something may take on a busy machine
 
 

@@ -14,12 +14,16 @@ from browser import Tab, chromium, open_tab
 from console_build import build_console
 from demo_plant import DemoPlant, demo_plant
 
+from demo_week import copy_demo
+
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoPlant]:
-    """The demo with its simulated fleet."""
+    """The demo with its simulated fleet, and its week."""
     build_console()
-    with demo_plant(tmp_path_factory.mktemp("console") / "data") as running:
+    data = tmp_path_factory.mktemp("console") / "data"
+    copy_demo(tmp_path_factory, data)
+    with demo_plant(data) as running:
         yield running
 
 

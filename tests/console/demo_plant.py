@@ -26,7 +26,7 @@ class DemoPlant(Platform):
 
 @contextmanager
 def demo_plant(data: Path, **environment: str) -> Iterator[DemoPlant]:
-    """Started, with all of the fleet connected and heard."""
+    """Started on a new folder or on one of the demo, with all of the fleet connected and heard."""
     with DemoPlant(data, arguments=("--demo",), env=environment) as running:
         wait_for(lambda: (data / "demo-passwords").exists(), "the demo's passwords", timeout_s=_READY_S)
         wait_for(lambda: _is_login(running), "the demo's users", timeout_s=_READY_S)

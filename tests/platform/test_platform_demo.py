@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from demo_week import copy_demo
 from running import Platform, wait_for
 from support import require_program
 
@@ -66,7 +67,10 @@ def run(script: str, folder: Path) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_folder_with_the_former_passwords_gets_random_ones(tmp_path: Path) -> None:
+def test_a_folder_with_the_former_passwords_gets_random_ones(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    copy_demo(tmp_path_factory, tmp_path / "data")
     with Platform(tmp_path / "data", arguments=("--demo",)) as running:
         wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
         running.login()
@@ -111,11 +115,13 @@ def test_every_terminal_of_the_fleet_reports(demo: Platform) -> None:
     assert demo.call("get_reject_list")["total_records"] == 0
 
 
-def test_a_second_start_finds_the_demo_as_it_was(tmp_path: Path) -> None:
+def test_a_second_start_finds_the_demo_as_it_was(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    copy_demo(tmp_path_factory, tmp_path / "data")
+    kept = passwords(tmp_path / "data")
     for _ in range(2):
         with Platform(tmp_path / "data", arguments=("--demo",)) as running:
             wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
-            kept = passwords(tmp_path / "data")
+            assert passwords(tmp_path / "data") == kept
             running.login("demo-admin", kept["demo-admin"])
             assert len(running.call("get_terminal_list")) == DEMO_TERMINALS + 1
             assert len(running.call("get_terminal_config_list")) == 1

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
+from demo_week import copy_demo
+from migrated import PASSWORD
 from running import Platform, wait_for
 from support import free_port, require_program
 from terrazzo.config.sections import load_config
@@ -169,8 +171,10 @@ class Reader:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("documents")
-    tcp = {"TERRAZZO_TCP__ENABLED": "on", "TERRAZZO_TCP__PORT": str(free_port()), "TERRAZZO_ADMIN__PASSWORD": ""}
-    with Platform(folder / "data", fresh=True, arguments=("--demo",), env=tcp) as platform:
+    copy_demo(tmp_path_factory, folder / "data")
+    (folder / "data" / "admin-password").write_text(PASSWORD)  # it was configured
+    tcp = {"TERRAZZO_TCP__ENABLED": "on", "TERRAZZO_TCP__PORT": str(free_port())}
+    with Platform(folder / "data", arguments=("--demo",), env=tcp) as platform:
         (folder / "reader").mkdir()
         wait_for(lambda: "Try, in another terminal" in platform.log.read_text(), "the demo is there", timeout_s=60)
         made = Reader(platform, folder / "reader")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from demo_week import THERE
 from running import Platform, wait_for
 from terrazzo.times import format_spaced, now_us
 
 STEP_S = 300
 WEEK_S = 7 * 86_400
-THERE = "The demo's week of history is there"
 REPORTING = (
     *(f"demo-chiller-{number}" for number in (1, 2, 3)),
     *(

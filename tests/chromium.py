@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from support import require_program
+from support import require_chromium
 from waiting import until
 
 
@@ -85,7 +85,7 @@ class Tab:
 @asynccontextmanager
 async def chromium(folder: Path) -> AsyncIterator[Tab]:
     """A browser with a profile of its own in ``folder``, and a page in it."""
-    program = require_program("chromium")
+    program = require_chromium()
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
     flags.append("--disable-ipc-flooding-protection")  # or a page may visit 200 of its entries in ten seconds, no more
     profile = folder / "chromium"

@@ -27,6 +27,12 @@ def require_program(name: str) -> str:
     return path
 
 
+def require_chromium() -> str:
+    """A browser as ``require_program`` has programs: the one without windows where it is, which takes half the time."""
+    light = shutil.which("chromium-headless-shell")
+    return light or require_program("chromium")
+
+
 def interface_description(name: str) -> str:
     """A file of the description of the interfaces, which is not in this repository; skips where there is none.
 

@@ -12,7 +12,7 @@ from typing import Any
 from console_build import CONSOLE
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from support import require_program
+from support import require_chromium
 
 AXE = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
 WITHOUT = ["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--disable-gpu"]  # which would be simulated
@@ -88,7 +88,7 @@ class Tab:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium, headless."""
-    program = require_program("chromium")
+    program = require_chromium()
     expect.set_options(timeout=_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=WITHOUT)

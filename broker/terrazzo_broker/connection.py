@@ -99,7 +99,7 @@ class Connection(ConnectionWriter):
 
         self.keep_alive_s = 0
         self.will: mqtt5.Will | None = None
-        self.request: ConnectRequest | None = None  # kept for re-authentication
+        self.request: ConnectRequest | None = None  # kept for re-authentication, where there may be one
         self.is_deciding = False
         self.challenge: Challenge | None = None
 
@@ -399,8 +399,8 @@ class Connection(ConnectionWriter):
 
     def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:
         """Tells the embedding program of a refusal, or of the end of the connection."""
+        client_id = getattr(self.client or self.request, "client_id", "")
         owner = None if self.client is None else self.client.owner
-        client_id = "" if self.request is None else self.request.client_id
         self.core.hooks.tell_refused(
             Refusal(cause, self.address, client_id, owner, int(reason), detail, self.level, times)
         )

@@ -32,12 +32,15 @@ class LineFile:
     Args:
         path: the file; made when it isn't there.
         consequence: what the log says of a line that can't be written: "a restart would forget ...".
+        gather_s: for how long lines come together before the thread is woken for them; a crash loses these.
     """
 
-    def __init__(self, path: Path, consequence: str) -> None:
+    def __init__(self, path: Path, consequence: str, *, gather_s: float = 0.0) -> None:
         self.overflows = 0  # lines that were not put down because the file is going to be made anew
         self._path = path
         self._consequence = consequence
+        self._gather_s = gather_s
+        self._gathering: asyncio.TimerHandle | None = None
         self._file: int | None = None
         self._lines = 0
         self._most_lines = 0
@@ -73,25 +76,34 @@ class LineFile:
         else:
             self.overflows += 1
             self._is_beyond = True
-        if self._under_way is None:
-            self._begin(loop, kept)
+        if self._under_way is None and self._gathering is None:
+            self._begin_soon(loop, kept)
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, kept: Callable[[], Iterable[str]]) -> None:
-        """Has the thread write what waits."""
+    def _begin_soon(self, loop: asyncio.AbstractEventLoop, kept: Callable[[], Iterable[str]]) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"lines of {self._path.name}")
+        if self._gather_s:
+            self._gathering = loop.call_later(self._gather_s, self._begin, loop, self._thread, kept)
+        else:
+            self._begin(loop, self._thread, kept)
+
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop, thread: ThreadPoolExecutor, kept: Callable[[], Iterable[str]]
+    ) -> None:
+        """Has the thread write what waits."""
+        self._gathering = None
         lines, self._waiting = self._waiting, []
         if self._is_beyond or self._lines + len(lines) > self._most_lines:
             self._is_beyond = False
-            self._under_way = loop.run_in_executor(self._thread, self._renew, kept())
+            self._under_way = loop.run_in_executor(thread, self._renew, kept())
         else:
-            self._under_way = loop.run_in_executor(self._thread, self._add, lines)
+            self._under_way = loop.run_in_executor(thread, self._add, lines)
         self._under_way.add_done_callback(lambda _: self._on_written(loop, kept))
 
     def _on_written(self, loop: asyncio.AbstractEventLoop, kept: Callable[[], Iterable[str]]) -> None:
         self._under_way = None
-        if (self._waiting or self._is_beyond) and self._file is not None:
-            self._begin(loop, kept)
+        if (self._waiting or self._is_beyond) and self._thread is not None:
+            self._begin_soon(loop, kept)
 
     def _write(self, lines: list[str], kept: Callable[[], Iterable[str]]) -> None:
         self._add(lines)
@@ -147,6 +159,9 @@ class LineFile:
             self._close()
             return
         thread, self._thread = self._thread, None
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         lines, self._waiting = self._waiting, []
         ended = thread.submit(self._end, lines)
         thread.shutdown(wait=False)

@@ -89,6 +89,25 @@ async def test_what_waits_is_written_at_the_end(tmp_path: Path) -> None:
     assert file.load() == [str(number) for number in range(100)]
 
 
+async def test_lines_that_come_soon_after_one_another_are_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = LineFile(tmp_path / "lines", "nothing would happen", gather_s=0.05)
+    file.rewrite([])
+    writes = []
+    monkeypatch.setattr(os, "write", lambda to, data, write=os.write: (writes.append(data), write(to, data))[1])
+    for number in range(100):
+        file.append(str(number), list)
+        await asyncio.sleep(0)
+    await until(lambda: len(file.load()) == 100)
+    assert len(writes) < 10
+    file.append("after a rest", list)
+    await until(lambda: file.load()[-1] == "after a rest")
+    file.append("at the end", list)
+    file.close()
+    assert file.load() == [*map(str, range(100)), "after a rest", "at the end"]
+
+
 async def test_when_too_much_waits_the_file_is_made_anew_and_has_all_that_matters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:

@@ -213,12 +213,16 @@ class TestStrangers:
         return calls
 
     async def test_the_same_hashes_are_made_for_each_client_id(self, hashes):
-        seen = {}
+        """What is hashed depends on the form of what was given, a signature's or another, and on nothing else."""
+        plain, signed = {}, {}
         door, signing, scram_only = Door(), Door(mode="auto"), Door(dixie=True)
+        forged = auto_password(int(NOW_S), pin="guess")
         for which, (at, username, password, client_id) in {
             "wrong pin": (door, "user", b"guess", "t1"),
             "wrong name": (door, "guess", b"pin", "t1"),
-            "wrong signature": (signing, "user", auto_password(int(NOW_S), pin="guess"), "t1"),
+            "wrong signature": (signing, "user", forged, "t1"),
+            "a signature where none is due": (door, "user", forged, "t1"),
+            "a signature and a wrong name": (signing, "guess", forged, "t1"),
             "no signature": (signing, "user", b"guess", "t1"),
             "scram is due": (scram_only, "user", b"guess", "t1"),
             "nobody": (door, "user", b"guess", "t2"),
@@ -226,9 +230,13 @@ class TestStrangers:
         }.items():
             hashes.clear()
             verdict = await at.knock(username, password, client_id)
+            seen = signed if b"." in password else plain
             seen[which] = tuple(hashes), int(verdict.reason), verdict.message
-        assert len(set(seen.values())) == 1, seen
-        assert len(hashes) == 4
+        assert len(set(signed.values())) == 1, signed
+        assert len(set(plain.values())) == 1, plain
+        assert {told[1:] for told in signed.values()} == {told[1:] for told in plain.values()}
+        assert len(next(iter(plain.values()))[0]) == 2
+        assert len(next(iter(signed.values()))[0]) == 4
 
     async def test_what_is_told_before_the_proof_hangs_on_no_record(self):
         """Throttling, missing credentials and methods that nobody has read the same for each client id."""

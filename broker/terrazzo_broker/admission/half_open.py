@@ -44,17 +44,14 @@ def _nothing() -> None:
 class _Share:
     """The peers of one share, each kind in the order in which it came."""
 
-    __slots__ = ("asking", "held_bytes", "name", "silent")
+    __slots__ = ("asking", "count", "held_bytes", "name", "silent")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.count = 0
         self.silent: dict[Peer, None] = {}  # no whole CONNECT from them yet
         self.asking: dict[Peer, None] = {}
         self.held_bytes = 0
-
-    @property
-    def count(self) -> int:
-        return len(self.silent) + len(self.asking)
 
 
 class _Ranks:
@@ -76,13 +73,14 @@ class _Ranks:
 
     def move(self, share: _Share, before: int, now: int) -> None:
         """Puts a share behind the others of its new rank; 0 is no rank."""
-        self._of_rank[before].pop(share, None)
-        while now > self.highest:
-            self._of_rank.append({})
+        of_rank = self._of_rank
+        of_rank[before].pop(share, None)
         if now:
-            self._of_rank[now][share] = None
-        while self.highest and not self._of_rank[-1]:
-            self._of_rank.pop()
+            while now >= len(of_rank):
+                of_rank.append({})
+            of_rank[now][share] = None
+        while len(of_rank) > 1 and not of_rank[-1]:
+            of_rank.pop()
 
 
 class HalfOpenPeers:
@@ -107,14 +105,17 @@ class HalfOpenPeers:
             share = self._shares[peer.share] = _Share(peer.share)
         share.silent[peer] = None
         self.count += 1
+        share.count += 1
         self._by_count.move(share, share.count - 1, share.count)
 
     def remove(self, peer: Peer) -> None:
         """Removes a peer that was added, and what it holds."""
-        self.hold(peer, 0)
+        if peer.held_bytes:
+            self.hold(peer, 0)
         share = self._shares[peer.share]
-        (share.silent if peer in share.silent else share.asking).pop(peer)
+        del (share.silent if peer in share.silent else share.asking)[peer]
         self.count -= 1
+        share.count -= 1
         self._by_count.move(share, share.count + 1, share.count)
         if not share.count:
             del self._shares[share.name]

@@ -10,7 +10,7 @@ from mqtt5 import DisconnectReasonCode
 from ..connection import Connection
 from ..connection_state import ConnectionState
 from ..delivery.encoder import PublishEncoder, plain_encoder
-from ..hooks import Accept, Client
+from ..hooks import Accept, Client, ConnectRequest
 from ..refusals import Cause, Refusal
 
 
@@ -56,13 +56,18 @@ def accept(connection: Connection, verdict: Accept) -> None:
     connection.packet_limit = core.settings.packet_bytes
     connection.tells_why = connection.version == 5 and packet.request_problem_info
     connection.connect_packet = None
-    connection.request = replace(request, password=None, auth_data=None)
+    connection.request = _for_reauthentication(request)
     session.open(min(packet.receive_max, core.settings.inflight_to_client))  # [MQTT-3.3.4-9]
     if connection.will is not None:  # [MQTT-3.1.2-7]
         core.storage.note_will(connection.will, connection.client, connection)
     _announce(connection, connection.client)
     core.drop_forbidden(session)
     connection.pump()
+
+
+def _for_reauthentication(request: ConnectRequest) -> ConnectRequest | None:
+    """What a later AUTH starts from, without secrets. None: it may not. [MQTT-4.12.1-1]"""
+    return None if request.auth_method is None else replace(request, password=None, auth_data=None)
 
 
 def _tell_taken_over(connection: Connection, former: Client | None) -> None:

@@ -13,7 +13,7 @@ tries at the same time, and those that are never finished, count too.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -36,12 +36,16 @@ _EARLY = 6  # who comes before it was told to waits a sixth longer
 
 @dataclass(slots=True)
 class Attempt:
-    """A try. ``wait_s`` is 0 when it may go on, else the seconds until it may come back."""
+    """A try. ``wait_s`` is 0 when it may go on, else the seconds until it may come back.
+
+    ``is_known``: its principal has proven itself there.
+    """
 
     principal: Principal
     share: str
     began_s: float
     wait_s: float = 0.0
+    is_known: bool = False
     taken: tuple[tuple[BucketSize, Bucket], ...] = ()
 
 
@@ -100,9 +104,10 @@ class LoginLimiter:
             return Attempt(principal, share, now_s)
         failed = self._find(principal)
         wait_s = 0.0 if failed is None else self._locked_s(failed.times.get(share), now_s)
-        if not wait_s and not self.places.has(principal, share):
+        is_known = self.places.has(principal, share)
+        if not wait_s and not is_known:
             wait_s = self._slowed_s(principal, share, failed, now_s)
-        return Attempt(principal, share, now_s, wait_s)
+        return Attempt(principal, share, now_s, wait_s, is_known)
 
     def begin(self, principal: Principal, address: str, now_s: float) -> Attempt:
         """Lets a try through and counts it as failed so far, unless it has to wait."""
@@ -110,11 +115,15 @@ class LoginLimiter:
         if attempt.wait_s or not self._limit:
             return attempt
         failed, share = self._of(principal, now_s), attempt.share
-        failed.times.setdefault(share, deque(maxlen=self._limit)).append(now_s)
-        failed.times.move_to_end(share)
-        if len(failed.times) > _MOST_SHARES:
-            failed.times.popitem(last=False)
-        if not self.places.has(principal, share):
+        times = failed.times.get(share)
+        if times is None:
+            times = failed.times[share] = deque(maxlen=self._limit)
+            if len(failed.times) > _MOST_SHARES:
+                failed.times.popitem(last=False)
+        else:
+            failed.times.move_to_end(share)
+        times.append(now_s)
+        if not attempt.is_known:
             self._waiting.pop((_key(principal), share), None)
             attempt.taken = ((self._size, failed.bucket), (self._size, self._bucket_of(share, now_s)))
         for size, bucket in attempt.taken:
@@ -204,11 +213,12 @@ class LoginLimiter:
     def _of(self, principal: Principal, now_s: float) -> _Failed:
         """What a principal has failed; those whose last failure is longest ago make room."""
         if principal.record_id:
-            return _touch(self._records, principal.record_id, _Failed(self._size.full(now_s)), _MOST_RECORDS)
-        return _touch(self._strangers, _stranger(principal), _Failed(self._size.full(now_s)), _MOST_STRANGERS)
+            return _touch(self._records, principal.record_id, lambda: _Failed(self._size.full(now_s)), _MOST_RECORDS)
+        name = _stranger(principal)
+        return _touch(self._strangers, name, lambda: _Failed(self._size.full(now_s)), _MOST_STRANGERS)
 
     def _bucket_of(self, share: str, now_s: float) -> Bucket:
-        return _touch(self._addresses, share, self._size.full(now_s), _MOST_ADDRESSES)
+        return _touch(self._addresses, share, lambda: self._size.full(now_s), _MOST_ADDRESSES)
 
 
 def _stranger(principal: Principal) -> str:
@@ -219,10 +229,13 @@ def _key(principal: Principal) -> int | str:
     return principal.record_id or _stranger(principal)
 
 
-def _touch(table: OrderedDict[K, V], key: K, new: V, most: int) -> V:
-    """The value of a key, ``new`` where there is none; the one that was touched longest ago makes room."""
-    value = table.setdefault(key, new)
-    table.move_to_end(key)
+def _touch(table: OrderedDict[K, V], key: K, make: Callable[[], V], most: int) -> V:
+    """The value of a key, made where there is none; the one that was touched longest ago makes room."""
+    value = table.get(key)
+    if value is not None:
+        table.move_to_end(key)
+        return value
+    value = table[key] = make()
     if len(table) > most:
         table.popitem(last=False)
     return value

@@ -12,12 +12,14 @@ from pathlib import Path
 from terrazzo.domain.registry import Registry
 from terrazzo.line_file import LineFile
 
+_GATHER_S = 0.1  # a fleet that breaks off wakes the file's thread ten times a second
+
 
 class LastSeenFile:
     """The times by the terminal's record; those of records that are gone are dropped at the next start."""
 
     def __init__(self, path: Path, registry: Registry) -> None:
-        self._file = LineFile(path, "a restart would forget when terminals were last seen")
+        self._file = LineFile(path, "a restart would forget when terminals were last seen", gather_s=_GATHER_S)
         self._times: dict[int, int] = {}
         for line in self._file.load():
             record_id, _, time_us = line.partition(" ")

@@ -31,6 +31,7 @@ from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours
 _MS_DIGITS = 13  # of Unix milliseconds, from the year 2001 to 2286
+_DIGEST_CHARS = 64  # of SHA-256, in hexadecimal
 
 
 class LoginStats(msgspec.Struct):
@@ -335,8 +336,8 @@ def _what_keeps_out(terminal: Terminal, request: ConnectRequest) -> Reason | Non
 
 
 def _check_password(username: str, password: bytes, terminal: Terminal, uid: str) -> tuple[bool, bool, int | None]:
-    """Whether the name is right, the password the pin, and the time that it is signed with, if it is; the same work for
-    whatever is given."""
+    """Whether the name is right, the password the pin, and the time that it is signed with, if it is; the same work
+    whoever has the client id."""
     right_name = _same(username.encode(), terminal.username.encode())
     right_pin = _same(password, terminal.pin.encode())
     return right_name, right_pin, read_auto_password(password, pin=terminal.pin, uid=uid)
@@ -355,12 +356,13 @@ def _principal(request: ConnectRequest, terminal: Terminal) -> Principal:
 def read_auto_password(password: bytes, *, pin: str, uid: str) -> int | None:
     """The time in an ``auto`` password as Unix milliseconds, None when it is malformed or its HMAC is wrong.
 
-    13 digits are milliseconds, up to 12 seconds. It hashes the same for each password.
+    13 digits are milliseconds, up to 12 seconds. How long it takes depends on the password's form alone.
     """
     digits, _, digest = password.partition(b".")
+    if len(digest) != _DIGEST_CHARS or len(digits) > _MS_DIGITS or not digits.isdigit():
+        return None
     expected = hmac.digest(pin.encode(), uid.encode() + b"." + digits, hashlib.sha256)
-    well_formed = len(digits) <= _MS_DIGITS and digits.isdigit()
-    if not _same(digest.lower(), expected.hex().encode()) or not well_formed:
+    if not hmac.compare_digest(digest.lower(), expected.hex().encode()):
         return None
     return int(digits) if len(digits) == _MS_DIGITS else int(digits) * 1_000
 

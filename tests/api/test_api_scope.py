@@ -146,6 +146,8 @@ SPECIAL: dict[str, Special] = {
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
+    "put_out_of_service": Special(fields={"uids": ["@terminal"], "minutes": 5, "reason": "@mark"}),
+    "put_into_service": Special(fields={"uids": ["@terminal"]}),
     "update_terminals": Special(fields={"uids": ["@terminal"]}),
     "delete_terminals": Special(fields={"uids": ["@spare.terminal"]}, code=10404),  # deleted before
     "register_terminal": Special(fields={"uid": "registered-@new"}),

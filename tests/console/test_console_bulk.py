@@ -135,6 +135,42 @@ def test_terminals_are_tagged_together_and_by_what_the_filter_finds(admin: Tab, 
     assert all(each.startswith("demo-meter") for each in tagged)
 
 
+def test_terminals_are_out_of_service_with_a_reason_and_back(admin: Tab, plant: DemoPlant) -> None:
+    uid = "demo-meter-boiler"
+    admin.open(f"#/terminals/{uid}")
+    admin.page.get_by_role("button", name="Out of service").click()
+    dialog = admin.page.get_by_role("dialog", name="Out of service: 1 terminal")
+    dialog.get_by_label("For").select_option("8")
+    dialog.get_by_label("Reason").fill("the <b>meter</b> is calibrated")
+    dialog.get_by_role("button", name="Out of service").click()
+    expect(dialog).to_have_count(0)
+    note = admin.page.get_by_role("note")
+    expect(note).to_contain_text("the <b>meter</b> is calibrated")
+    expect(note).to_contain_text("demo-admin")
+    assert admin.accessibility() == []
+    admin.open("#/terminals?search=demo-meter")
+    for row in admin.page.get_by_role("checkbox", name="Choose ").all()[:2]:
+        row.check()
+    admin.page.get_by_role("toolbar").get_by_role("button", name="Out of service").click()
+    dialog = admin.page.get_by_role("dialog", name="Out of service: 2 terminals")
+    dialog.get_by_role("button", name="Out of service").click()
+    expect(dialog).to_be_visible()  # a reason is required
+    dialog.get_by_label("Reason").fill("all of them")
+    dialog.get_by_role("button", name="Out of service").click()
+    expect(dialog).to_have_count(0)
+    out = {each["uid"] for each in plant.call("get_terminal_list", out_of_service=1)}
+    admin.open("#/overview")
+    line = admin.page.get_by_role("row").filter(has_text="out of service")
+    expect(line).to_contain_text(str(len(out)))
+    line.get_by_role("link").first.click()
+    expect(admin.page.get_by_role("table", name="Terminals")).to_have_attribute("aria-rowcount", str(len(out) + 1))
+    admin.open(f"#/terminals/{uid}")
+    admin.page.get_by_role("button", name="Back into service").click()
+    expect(note).to_have_count(0)
+    assert plant.call("get_terminal_item", uid=uid)["out_of_service"] is None
+    plant.call("put_into_service", uids=sorted(out - {uid}))
+
+
 def test_an_import_is_tried_first_and_says_which_cell_is_wrong(admin: Tab, plant: DemoPlant) -> None:
     config = plant.call("get_terminal_config_list")[0]["uid"]
     head = "uid,name,type,config_id,mode,username,pin,access,created_by"

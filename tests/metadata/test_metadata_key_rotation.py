@@ -195,6 +195,7 @@ LATER_TABLES = (
     "presence_day",
     "wall_link",
     "handover",
+    "out_of_service",
 )
 LATER_INDEXES = (
     *(

@@ -64,11 +64,12 @@ function Shown({ data, reload }: { data: Attention; reload: () => void }) {
 }
 
 function Terminals({ data }: { data: Attention }) {
-  const { online, total, away, silent, refused } = data.terminals;
+  const { online, total, away, silent, refused, out_of_service } = data.terminals;
   const rows = [
     { dot: "off", name: t(w.away), n: away, to: link(["terminals"], { online: "0" }) },
     { dot: "warn", name: t(w.silent), n: silent, to: link(["terminals"], { online: "1", sort: "last_seen" }) },
     { dot: "bad", name: t(w.refused), n: refused, to: link(["terminals"], { refused: "1" }) },
+    ...(out_of_service ? [{ dot: "off", name: t(w.outOfService), n: out_of_service, to: link(["terminals"], { out: "1" }) }] : []),
   ];
   return (
     <Card title={t(w.terminals)} more={<a href={link(["terminals"])}>{t(common.all)}</a>}>

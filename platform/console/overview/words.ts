@@ -14,6 +14,7 @@ export const w = words({
   refused: ["refused", "被拒绝"],
   away: ["away", "离线"],
   silent: ["silent", "静默"],
+  outOfService: ["out of service", "停用维护中"],
   flood: ["{n} {n|terminal|terminals} at {site}", "{site} 的 {n} 台终端"],
   awayWhy: ["connection ended: {cause}", "连接已断开：{cause}"],
   awayNever: ["was never connected", "从未连接"],

@@ -2,12 +2,14 @@
 import { useState } from "preact/hooks";
 import type { Fields } from "../client/gateway.ts";
 import { Ask, FormDialog, type Values } from "../parts/forms.tsx";
-import { call, page } from "../shell/api.ts";
+import { call, may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { words as bw } from "./bulk-words.ts";
+import { words as service } from "./service-words.ts";
+import { ServiceDialog } from "./service.tsx";
 
 /** Terminals that may be named in one request. */
 export const MOST_NAMED = 1_000;
@@ -29,6 +31,7 @@ const TITLES = { enable: bw.enable, disable: bw.disable, tag: bw.tag, config: bw
 
 export function Bulk({ chosen, filter, total, onNone, onDone }: Props) {
   const [isAll, setAll] = useState(false);
+  const [isOut, setOut] = useState(false);
   const [asked, setAsked] = useState<{ doing: Doing; which: Which; n: number } | null>(null);
   if (!chosen.size) return null;
   const ask = async (doing: Doing) => {
@@ -50,13 +53,14 @@ export function Bulk({ chosen, filter, total, onNone, onDone }: Props) {
   return (
     <div class="bulk" role="toolbar" aria-label={t(bw.chosen, { n })}>
       <span>{t(bw.chosen, { n })}</span>
-      {total > chosen.size && (
+      {may("admin") && total > chosen.size && (
         <label class="line">
           <input type="checkbox" checked={isAll} onChange={(event) => setAll(event.currentTarget.checked)} />
           {t(bw.all, { n: total })}
         </label>
       )}
-      {(Object.keys(TITLES) as Doing[]).map((each) => (
+      {!isAll && <button onClick={() => setOut(true)}>{t(service.out)}</button>}
+      {(may("admin") ? (Object.keys(TITLES) as Doing[]) : []).map((each) => (
         <button key={each} class={each === "remove" ? "danger" : ""} onClick={() => void ask(each)}>
           {t(TITLES[each])}
         </button>
@@ -64,6 +68,16 @@ export function Bulk({ chosen, filter, total, onNone, onDone }: Props) {
       <button class="plain" onClick={onNone}>
         {t(bw.none)}
       </button>
+      {isOut && (
+        <ServiceDialog
+          uids={[...chosen]}
+          onDone={() => {
+            setOut(false);
+            onDone();
+          }}
+          onClose={() => setOut(false)}
+        />
+      )}
       {asked && <Dialog asked={asked} onSubmit={submit} onClose={() => setAsked(null)} />}
     </div>
   );

@@ -14,6 +14,7 @@ import { words as bulk } from "./bulk-words.ts";
 import { Bulk, MOST_NAMED } from "./bulk.tsx";
 import { ImportDialog } from "./import.tsx";
 import { Register } from "./register.tsx";
+import { words as service } from "./service-words.ts";
 import { w } from "./words.ts";
 
 type Row = RowOf<Result<"get_terminal_list">>;
@@ -34,12 +35,13 @@ function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
     ...(online ? { online: Number(online) } : {}),
     ...(query.get("refused") ? { refused_after: clock.ago(DAY_MS) } : {}),
     ...(tag ? { tags: [tag] } : {}),
+    ...(query.get("out") ? { out_of_service: 1 } : {}),
     order_by: [order.field, order.isDown ? "desc" : "asc"],
   };
 }
 
 function choosing(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Column<Row>[] {
-  if (!may("admin")) return [];
+  if (!may("operator")) return [];
   const render = (row: Row) => <input type="checkbox" aria-label={t(bulk.choose, { name: (row.name || row.uid).slice(0, 80) })} checked={chosen.has(row.uid)} onChange={() => toggle(row.uid)} />;
   return [{ id: "choose", title: t(bulk.chooseTitle), isTitleHidden: true, width: 4, render }];
 }
@@ -57,6 +59,12 @@ function columns(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Co
       render: (row) => (
         <>
           <i class={`dot ${row.online ? "" : "off"}`} /> {t(row.online ? w.online : w.offline)}
+          {row.out_of_service && (
+            <>
+              {" "}
+              <Tag kind="warn">{t(service.only)}</Tag>
+            </>
+          )}
         </>
       ),
     },
@@ -90,7 +98,7 @@ export function Terminals() {
     none();
     setTurn((n) => n + 1);
   };
-  const isFiltered = ["search", "online", "refused", "tag"].some((name) => query.get(name));
+  const isFiltered = ["search", "online", "refused", "out", "tag"].some((name) => query.get(name));
   return (
     <>
       <Head title={t(titles.terminals)} sub={total === null ? "" : t(w.count, { n: total })}>
@@ -129,12 +137,16 @@ export function Terminals() {
             <input type="checkbox" checked={!!query.get("refused")} onChange={(event) => replaceQuery({ refused: event.currentTarget.checked ? "1" : "" })} />
             {t(w.refusedToday)}
           </label>
+          <label class="line">
+            <input type="checkbox" checked={!!query.get("out")} onChange={(event) => replaceQuery({ out: event.currentTarget.checked ? "1" : "" })} />
+            {t(service.only)}
+          </label>
         </div>
         <Bulk chosen={chosen} filter={fieldsOf(query)} total={total ?? 0} onNone={none} onDone={done} />
         <Table
           label={t(titles.terminals)}
           columns={columns(chosen, toggle)}
-          query={["search", "online", "refused", "tag", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
+          query={["search", "online", "refused", "out", "tag", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
           read={(index, size, abort) => page("get_terminal_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort)}
           rowKey={(row) => row.uid}
           order={orderOf(query, BY_UID)}

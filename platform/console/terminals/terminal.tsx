@@ -11,6 +11,7 @@ import { PresenceBand } from "./band.tsx";
 import { Commands } from "./commands.tsx";
 import { snippets } from "./connect.ts";
 import { adviceText, reasonText } from "../words/reasons.ts";
+import { ServiceButton, ServiceNote } from "./service.tsx";
 import { w } from "./words.ts";
 
 type Item = Result<"get_terminal_item">;
@@ -21,7 +22,7 @@ const SETTLE_MS = 1_000;
 const SHOWN = 20;
 
 export function Terminal({ uid }: { uid: string }) {
-  const item = useLoad((abort) => call("get_terminal_item", { uid }, abort), [uid]);
+  const item = useLoad((abort) => call("get_terminal_item", { uid }, abort), [uid], EVERY_MS);
   const status = useLoad((abort) => call("get_terminal_status", { terminal_id: uid }, abort), [uid], EVERY_MS);
   const [turn, setTurn] = useState(0);
   const soon = useSeldom(() => {
@@ -44,10 +45,12 @@ export function Terminal({ uid }: { uid: string }) {
           </span>
         }
       >
+        {found && !found.out_of_service && may("operator") && <ServiceButton uid={uid} onDone={item.reload} />}
         <a class="button" href={link(["terminals"])}>
           {t(w.back)}
         </a>
       </Head>
+      {found?.out_of_service && <ServiceNote uid={uid} out={found.out_of_service} onDone={item.reload} />}
       {!!item.error && <Problem error={item.error} retry={item.reload} />}
       <Tabs uid={uid} shown={tab} />
       {tab === "messages" ? (

@@ -97,6 +97,7 @@ export const REASONS: readonly (readonly [english: string, chinese: string])[] =
   ["is required: all objects together have more than {0} results", "必填：所有对象合计超过 {0} 个结果"],
   ["the script does not name object {0}", "脚本未包含对象 {0}"],
   ["nothing to change: give is_available, config_id or tags", "没有要更改的内容：请给出 is_available、config_id 或 tags"],
+  ["give either until or minutes", "请给出 until 或 minutes 之一"],
   ["give either uids or a filter", "请给出 uids 或 filter 之一"],
   ["finds {0} terminals, at most {1} are changed at once", "找到 {0} 台终端，一次最多更改 {1} 台"],
   ["is required with a filter: what a dry run has found", "使用 filter 时必填：试运行找到的数量"],

@@ -19,7 +19,9 @@ from terrazzo.database.tables.registry import COMMAND
 from terrazzo.database.usage import Holder, Use, use_of
 from terrazzo.domain.command import CommandState
 from terrazzo.domain.events.definition import SEVERITIES, severity_rank
+from terrazzo.domain.terminal import OutOfService
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas
+from terrazzo.metadata.out_of_service import is_out_of_service
 from terrazzo.metadata.quotas import RecordQuotas, file_use, record_use
 from terrazzo.times import DAY_US
 
@@ -56,14 +58,24 @@ class QuotaUse(NamedTuple):
 class OpenRecords:
     """Reads what waits, of one company or (None) of all."""
 
-    def __init__(self, database: Database, records: RecordQuotas, events: EventQuotas) -> None:
+    def __init__(
+        self,
+        database: Database,
+        records: RecordQuotas,
+        events: EventQuotas,
+        *,
+        out_of_service: Mapping[str, OutOfService],
+    ) -> None:
         self._database = database
+        self._out_of_service = out_of_service
         self._records = records
         self._events = events
 
     async def labels(self, company_id: int | None, now_us: int, entries: int) -> Waiting:
-        """Open labels by age; the oldest first."""
+        """Open labels by age; the oldest first. Not those of terminals that are out of service."""
         mine = [LABEL.c.close_at.is_(None), *_of(LABEL, company_id)]
+        if self._out_of_service:
+            mine.append(sa.not_(is_out_of_service(LABEL.c.terminal_id, now_us)))
         opened = LABEL.c.opened_at
         oldest_first = LABEL.c.id if company_id is None else opened  # of all companies' another index has them in order
         async with self._database.reading() as connection:

@@ -67,6 +67,7 @@ class CompanyCensus:
         self.away = 0
         self.silent = 0
         self.refused = 0
+        self.out_of_service = 0
         self.entries: list[Stopped] = []
         self._groups: dict[tuple[str, str, str], Flood] = {}
 
@@ -147,12 +148,14 @@ async def take_census(
         if not terminal.is_admitted:
             continue
         is_online, stopped = states.look(terminal, now_us)
+        is_out = terminal.uid in registry.out_of_service
         for census in (everybody, wanted.get(terminal.company_id)):
             if census is None:
                 continue
             census.total += 1
             census.online += is_online
-            if stopped is not None:
+            census.out_of_service += is_out
+            if stopped is not None and not is_out:
                 census.add(stopped)
         await pauses.pause()
     return everybody, wanted

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from terrazzo.domain.certificates.authorities import Authorities
 from terrazzo.domain.claims.claim_key import ClaimKeys
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import uid_of
-from terrazzo.domain.terminal import Terminal
+from terrazzo.domain.terminal import OutOfService, Terminal
 from terrazzo.listeners import Listeners
 from terrazzo.member_sets import MemberSets
 
@@ -19,7 +19,7 @@ class Registry:
     All kinds of listeners are told after a change is in force. ``company_changes``: a company's id and whether it is
     open now. ``terminal_changes``: a terminal's record before and after, None where there was or is none.
     ``sharing_changes``: the uids of the terminals that an object gained, lost or kept when its ``terminal_list`` was
-    changed.
+    changed. ``service_changes``: the uids of terminals that went out of service, or are back.
     """
 
     def __init__(self) -> None:
@@ -30,11 +30,13 @@ class Registry:
         self._company_of: dict[int, int] = {}  # object id -> company id
         self._closed_companies: set[int] = set()
         self.claim_keys = ClaimKeys()
+        self.out_of_service: dict[str, OutOfService] = {}  # by uid; who is in it is out of service now
         self.forms: dict[int, PayloadForm] = {}  # of configurations that have one
         self.authorities = Authorities()
         self.company_changes: Listeners[int, bool] = Listeners("companies")
         self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
         self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")
+        self.service_changes: Listeners[Sequence[str]] = Listeners("terminals out of service")
 
     def terminal(self, uid: str) -> Terminal | None:
         """The terminal with this uid (its MQTT client id)."""
@@ -76,7 +78,20 @@ class Registry:
         before = self._terminals.pop(uid, None)
         if before is not None:
             self._uids.pop(before.id, None)
+            self.out_of_service.pop(uid, None)
             self.terminal_changes.tell(before, None)
+
+    def set_out_of_service(self, changes: Mapping[str, OutOfService | None]) -> None:
+        """Puts terminals (uids) out of service, or (None) back; those that are unknown are ignored."""
+        known = [uid for uid in changes if uid in self._terminals]
+        for uid in known:
+            found = changes[uid]
+            if found is None:
+                self.out_of_service.pop(uid, None)
+            else:
+                self.out_of_service[uid] = found
+        if known:
+            self.service_changes.tell(known)
 
     def set_company(self, company_id: int, *, is_available: bool) -> None:
         """Opens or closes a company. The records of its terminals follow by ``put_terminal``."""

@@ -7,6 +7,18 @@ import msgspec
 from terrazzo.domain.payloads.form import PayloadForm
 
 
+class OutOfService(msgspec.Struct, frozen=True, kw_only=True):
+    """A terminal is out of service, as somebody works on it: nothing about it alarms. Times in UTC microseconds."""
+
+    terminal_id: int  # the record's id
+    company_id: int
+    since_us: int
+    until_us: int  # it is back by itself
+    reason: str
+    user_id: int
+    username: str  # as it was
+
+
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal")."""
 

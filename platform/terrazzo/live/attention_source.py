@@ -5,7 +5,7 @@ Changes of two seconds are one frame for each company. Does nothing while nobody
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from terrazzo.database.port import Row
 from terrazzo.domain.command import CommandStep
@@ -42,6 +42,13 @@ class AttentionSource:
         terminal = after or before
         if terminal is not None and self.is_wanted():
             self._note(terminal.company_id, "terminals")
+
+    def on_service(self, records: Iterable[Terminal]) -> None:
+        """Terminals went out of service, or are back."""
+        if self.is_wanted():
+            for each in records:
+                for part in ("terminals", "events", "labels"):
+                    self._note(each.company_id, part)
 
     def on_refusals(self, refusals: Sequence[ToldRefusal]) -> None:
         """Terminals were refused."""

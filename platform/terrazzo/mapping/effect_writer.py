@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from terrazzo.database.database import Database, is_passing
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL, OPEN_STATES
 from terrazzo.domain.happened import Happened
+from terrazzo.domain.terminal import OutOfService
 from terrazzo.mapping.effects import Effect, EventRaised, EventsCleared, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
@@ -38,8 +39,19 @@ Joiner = Callable[[AsyncConnection, Sequence[Happened]], Awaitable[None]]
 class EffectWriter:
     """The tables ``event`` and ``label``, as effects change them."""
 
-    def __init__(self, database: Database, *, name: str = "embedded", quotas: EventQuotas | None = None) -> None:
-        """``name``: of the store that keeps the effects until they are here; ``quotas``: how many are kept."""
+    def __init__(
+        self,
+        database: Database,
+        *,
+        name: str = "embedded",
+        quotas: EventQuotas | None = None,
+        out_of_service: Mapping[str, OutOfService] | None = None,
+    ) -> None:
+        """``name``: of the store that keeps the effects until they are here; ``quotas``: how many are kept.
+
+        ``out_of_service``: by uid, the terminals whose events go onto the shelf.
+        """
+        self._out_of_service = {} if out_of_service is None else out_of_service
         self._database = database
         self._quotas = quotas or EventQuotas()
         self._name = name
@@ -93,7 +105,7 @@ class EffectWriter:
     async def _write(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
         closed = await self._close(connection, effects)
         cleared = await self._clear(connection, effects)
-        events = await self._insert(connection, EVENTS, _events(effects))
+        events = await self._insert(connection, EVENTS, [self._shelved(row) for row in _events(effects)])
         labels = await self._insert(connection, LABELS, _labels(effects))
         happened = [
             *cleared,
@@ -106,6 +118,13 @@ class EffectWriter:
         for joiner in self._joiners:
             await joiner(connection, happened)
         return happened
+
+    def _shelved(self, row: dict[str, Any]) -> dict[str, Any]:
+        """An event's row, on the shelf while the terminal that raised it is out of service."""
+        out = self._out_of_service.get(row["terminal_id"])
+        if out is None:
+            return row | {"shelved_until": None, "shelved_by": None}
+        return row | {"shelved_until": out.until_us, "shelved_by": out.user_id}
 
     async def _insert(
         self, connection: AsyncConnection, kind: KeptKind, rows: list[dict[str, Any]]

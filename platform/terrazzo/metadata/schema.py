@@ -15,6 +15,7 @@ from terrazzo.database.tables.registry import (
     COMMAND,
     FORMER_TERMINAL,
     OBJECT_TERMINAL,
+    OUT_OF_SERVICE,
     REVOKED_TOKEN,
     TERMINAL_TAG,
 )
@@ -30,6 +31,7 @@ ALL_TABLES = (
     FORMER_TERMINAL,
     REVOKED_TOKEN,
     TERMINAL_TAG,
+    OUT_OF_SERVICE,
     CHANGE,
     AUDIT,
     *EVENT_TABLES,

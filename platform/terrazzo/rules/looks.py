@@ -43,12 +43,12 @@ class Sight:
         self._bus = bus
 
     def of(self, subject: Subject) -> Seen | None:
-        """What is to be seen of a terminal or object; None where it is gone, or may not be connected."""
+        """What is to be seen of a terminal or object; None where it is gone, not admitted or out of service."""
         return self._object(-subject) if subject < 0 else self._terminal(subject)
 
     def _terminal(self, record_id: int) -> Seen | None:
         terminal = self._registry.terminal_by_id(record_id)
-        if terminal is None or not terminal.is_admitted:
+        if terminal is None or not terminal.is_admitted or terminal.uid in self._registry.out_of_service:
             return None
         known = self._bus.presence(terminal.uid)
         has_been_here = terminal.activated_us is not None or known.online or known.last_seen_us is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,7 +14,9 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.messages import RULE_CONDITION, RULE_NOTICE
 from terrazzo.domain.happened import Happened
+from terrazzo.domain.terminal import OutOfService
 from terrazzo.metadata.definitions.rules import BACK, BEGINNINGS, OUTAGE
+from terrazzo.metadata.out_of_service import is_out_of_service
 from terrazzo.rules.command_store import add_commands, command_rows
 from terrazzo.rules.notice import DONE, MISSED, TOLD, WAITING, Notice, notice_row
 from terrazzo.rules.rule import ActiveRules, Rule
@@ -49,16 +51,57 @@ class Taken(NamedTuple):
 class NoticeStore:
     """Reads and writes the table ``rule_notice``. Times in UTC microseconds."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        out_of_service: Mapping[str, OutOfService] | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
         self.database = database
+        self._out_of_service = {} if out_of_service is None else out_of_service
         self._clock = clock
 
     async def note(self, connection: AsyncConnection, active_rules: ActiveRules, happened: Sequence[Happened]) -> int:
         """Adds the notices and commands of matching rules, inside the transaction of what happened.
 
+        Of terminals out of service nothing is commanded, and what begins is told afterwards, if it is still open then.
         Returns how many notices.
         """
         now = self._clock()
+        out = self._out_of_service
+        free = [each for each in happened if each.row["terminal_id"] not in out] if out else happened
+        held = [each for each in happened if each.row["terminal_id"] in out] if out else []
+        rows = await self._note_free(connection, active_rules, free, now)
+        return rows + await self._note_held(connection, active_rules, held, now)
+
+    def is_any_back(self, uids: Iterable[str]) -> bool:
+        """Whether one of these terminals is not out of service."""
+        return any(uid not in self._out_of_service for uid in uids)
+
+    async def release(self) -> None:
+        """Has notices that are held looked at now: their terminals may be back."""
+        now = self._clock()
+        held = [_columns.state == TOLD, _columns.told == 0, _columns.again_us > now]
+        async with self.database.writing() as connection:
+            await connection.execute(RULE_NOTICE.update().where(*held).values(again_us=now))
+
+    async def _note_held(
+        self, connection: AsyncConnection, active_rules: ActiveRules, held: Sequence[Happened], now: int
+    ) -> int:
+        """Notices of what began, as if they had been told, and were due again when the terminal is back."""
+        rows = []
+        for each in held:
+            until_us = self._out_of_service[each.row["terminal_id"]].until_us
+            told = [rule for rule in active_rules.matching(each) if rule.tells and each.kind in BEGINNINGS]
+            rows += [notice_row(rule, each, now) | {"state": TOLD, "again_us": until_us} for rule in told]
+        if rows:
+            await connection.execute(RULE_NOTICE.insert(), rows)
+        return len(rows)
+
+    async def _note_free(
+        self, connection: AsyncConnection, active_rules: ActiveRules, happened: Sequence[Happened], now: int
+    ) -> int:
         matching = [(rule, each) for each in happened for rule in active_rules.matching(each)]
         rows = [notice_row(rule, each, now) for rule, each in matching if rule.tells]
         if rows:
@@ -101,7 +144,7 @@ class NoticeStore:
 
         The event is not acknowledged, the label open, the terminal or object not back.
         """
-        due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now, sa.not_(_is_shelved(now))]
+        due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now, sa.not_(_is_held(now))]
         over = RULE_NOTICE.update().where(*due, sa.not_(_is_open()))
         await connection.execute(over.values(state=DONE, again_us=None))
         return await self._take(connection, rule, due, now)
@@ -143,9 +186,11 @@ class NoticeStore:
         return Taken(notices, Counter(each.kind for each in marked))
 
 
-def _is_shelved(now: int) -> sa.ColumnElement[bool]:
+def _is_held(now: int) -> sa.ColumnElement[bool]:
+    """An event is on the shelf, or the terminal that opened a label is out of service."""
     shelved = sa.exists().where(EVENT.c.id == _columns.record_id, EVENT.c.shelved_until > now)
-    return sa.and_(_columns.kind == "event", shelved)
+    out = sa.exists().where(LABEL.c.id == _columns.record_id, is_out_of_service(LABEL.c.terminal_id, now))
+    return sa.or_(sa.and_(_columns.kind == "event", shelved), sa.and_(_columns.kind == "opened", out))
 
 
 def _is_open() -> sa.ColumnElement[bool]:

@@ -25,6 +25,7 @@ from terrazzo.times import now_us
 
 _NAP_S = 30.0  # at most, so that a clock that was set is noticed
 _KEPT_US = 7 * 86_400 * 1_000_000
+_HELD_S = 30  # between looks at what is held back
 _FORGET_US = 3_600 * 1_000_000
 
 
@@ -72,6 +73,7 @@ class RuleNotifier:
     ) -> None:
         self.stats = NotifierStats()
         self.active_rules = ActiveRules()
+        self._is_released = False
         self._notices_kept = notices_kept
         self._messenger = messenger
         self._names = names
@@ -108,6 +110,12 @@ class RuleNotifier:
         """Wakes the task; ``EffectQueue.happened`` tells this after the transaction."""
         self.wake()
 
+    def on_service(self, uids: Sequence[str]) -> None:
+        """``Registry.service_changes`` tells this: what is held of terminals that are back may be due."""
+        if self._notices_kept.is_any_back(uids):
+            self._is_released = True
+            self._wake.set()
+
     def wake(self) -> None:
         """Wakes the task: there are new notices."""
         self._wake.set()
@@ -131,6 +139,9 @@ class RuleNotifier:
     async def tell(self) -> int | None:
         """Tells all notices that are due; returns when the next are (UTC microseconds), None where none wait."""
         now = self._clock()
+        if self._is_released:
+            self._is_released = False
+            await self._notices_kept.release()
         fresh = await self._tell_all_fresh(now)
         again, next_us = await self._notices_kept.due_again(now)
         repeated = await self._tell_all_again(again, now)
@@ -165,7 +176,7 @@ class RuleNotifier:
             due_us = self._spoken_us(rule, now)
             if due_us <= now:
                 await self._tell_again(rule, now)
-                due_us = now + rule.repeat_s * 1_000_000
+                due_us = now + (rule.repeat_s or _HELD_S) * 1_000_000
             later.append(max(due_us, now + 1_000))
         return later
 

@@ -138,6 +138,13 @@ class ConditionWatch:
             if each is not None and each.company_id in self._watched:
                 self._look_soon(each, is_there=False)
 
+    def on_service(self, uids: Sequence[str]) -> None:
+        """``Registry.service_changes`` tells this: what is open of those that went out ends without a word."""
+        for uid in uids:
+            terminal = self._registry.terminal(uid)
+            if terminal is not None and terminal.company_id in self._watched:
+                self._look_soon(terminal, is_there=False)
+
     def on_terminal_record(self, changed: RowChange) -> None:
         """A terminal's record was created, changed or deleted: its tags may be others."""
         terminal = self._registry.terminal_by_id(changed.record_id)

@@ -36,6 +36,7 @@ class TerminalQuery(NamedTuple):
     seen_after_us: int | None = None
     seen_before_us: int | None = None
     refused_after_us: int | None = None
+    out_of_service: bool | None = None
     order_by: OrderBy = None  # a column, ``online``, ``last_seen`` or ``last_refused``; whether it falls
 
     @property
@@ -46,9 +47,8 @@ class TerminalQuery(NamedTuple):
     @property
     def is_of_database(self) -> bool:
         """Whether the database alone has the answer."""
-        if self.online is not None or self.refused_after_us is not None or (self.order_by and self.is_by_presence):
-            return False
-        return self.seen_after_us is None and self.seen_before_us is None
+        in_memory = (self.online, self.refused_after_us, self.out_of_service, self.seen_after_us, self.seen_before_us)
+        return all(each is None for each in in_memory) and not self.is_by_presence
 
 
 class TerminalSearch:
@@ -125,6 +125,8 @@ class TerminalSearch:
     def _matches(self, key: Key, query: TerminalQuery) -> bool:
         record_id, uid = key
         if query.online is not None and query.online is not (self._presence.client(uid) is not None):
+            return False
+        if query.out_of_service is not None and query.out_of_service is not (uid in self._registry.out_of_service):
             return False
         if query.refused_after_us is not None and (self._last_refused_us(record_id) or 0) < query.refused_after_us:
             return False

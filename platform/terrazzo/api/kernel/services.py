@@ -46,6 +46,7 @@ from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.former_terminals import FormerTerminal
 from terrazzo.metadata.name_search import NameSearch
+from terrazzo.metadata.out_of_service import OutOfServiceRecords
 from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
@@ -415,6 +416,7 @@ class Services:
     presence_log: PresenceLog
     search: NameSearch
     object_log: ObjectLog
+    out_of_service: OutOfServiceRecords
     rule_commands: RuleCommandRecords
     event_definitions: EventDefinitions
     variable_definitions: VariableDefinitions

@@ -58,7 +58,8 @@ class TerminalFlood(msgspec.Struct):
 class TerminalAttention(msgspec.Struct):
     """The terminals of the company that may connect: how many there are, and how many stopped; the latest come first.
 
-    What belongs to a flood is counted, and not among the entries.
+    What belongs to a flood is counted, and not among the entries. Those that are ``out_of_service`` are among the total
+    alone, whatever they do.
     """
 
     total: int
@@ -66,6 +67,7 @@ class TerminalAttention(msgspec.Struct):
     away: int
     silent: int
     refused: int
+    out_of_service: int
     entries: list[StoppedTerminal]
     floods: list[TerminalFlood]
 
@@ -194,6 +196,7 @@ def _terminals(services: Services, census: CompanyCensus, most: int) -> Terminal
         away=census.away,
         silent=census.silent,
         refused=census.refused,
+        out_of_service=census.out_of_service,
         entries=entries,
         floods=[
             TerminalFlood(

@@ -34,7 +34,7 @@ from terrazzo.api.operations.entities import (
     terminals,
     variable_definitions,
 )
-from terrazzo.api.operations.event_handling import batches, handovers
+from terrazzo.api.operations.event_handling import batches, handovers, out_of_service
 from terrazzo.api.operations.history import (
     charts,
     former_terminals,
@@ -82,6 +82,7 @@ TABLE = OperationTable(
         *events.OPERATIONS,
         *batches.OPERATIONS,
         *handovers.OPERATIONS,
+        *out_of_service.OPERATIONS,
         *labels.OPERATIONS,
         *object_log.OPERATIONS,
         *charts.OPERATIONS,

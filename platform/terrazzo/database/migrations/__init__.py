@@ -35,5 +35,6 @@ REVISIONS = (
     "0040",
     "0043",
     "0044",
+    "0051",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

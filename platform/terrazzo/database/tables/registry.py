@@ -24,6 +24,19 @@ TERMINAL_TAG = sa.Table(
     sa.Index(None, "terminal_id"),
 )
 
+OUT_OF_SERVICE = sa.Table(
+    "out_of_service",
+    METADATA,
+    sa.Column("terminal_id", BIG, sa.ForeignKey("terminal.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("since_us", BIG, nullable=False),
+    sa.Column("until_us", BIG, nullable=False),
+    sa.Column("reason", sa.String(255), nullable=False),
+    sa.Column("user_id", BIG, nullable=False),
+    sa.Column("username", sa.String(64), nullable=False),  # as it was
+    sa.Index(None, "until_us"),
+)
+
 COMMAND = sa.Table(
     "command",
     METADATA,

@@ -24,6 +24,8 @@ from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.metadata.excesses import ALL_COUNTED, find_excesses
 from terrazzo.metadata.former_terminals import FormerTerminals
+from terrazzo.metadata.out_of_service import LOOK_S as SERVICE_LOOK_S
+from terrazzo.metadata.out_of_service import OutOfServiceRecords
 from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.registry_feed import load_registry
@@ -54,6 +56,7 @@ class Metadata:
     tokens: Tokens
     api_keys: ApiKeys
     audit: AuditLog
+    out_of_service: OutOfServiceRecords
     retention: RetentionStats
     first_admin: FirstAdmin | None
 
@@ -108,9 +111,21 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,
+        out_of_service=await _open_out_of_service(database, registry, lifetime, clock=clock),
         retention=_start_retention(config, database, event_quotas, lifetime, clock=clock),
         first_admin=first_admin,
     )
+
+
+async def _open_out_of_service(
+    database: Database, registry: Registry, lifetime: Lifetime, *, clock: Callable[[], int]
+) -> OutOfServiceRecords:
+    """The terminals that are out of service, and the task that puts them back when their time is over."""
+    records = OutOfServiceRecords(database, registry, clock=clock)
+    await records.load()
+    ending = lifetime.tasks.repeat("terminals out of service", SERVICE_LOOK_S, records.end_over, OnFailure.RESTART)
+    lifetime.push_async_callback(ending.stop)
+    return records
 
 
 def _start_retention(

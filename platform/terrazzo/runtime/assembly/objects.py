@@ -53,11 +53,13 @@ async def open_objects(
     Raises:
         StoreUnavailable, Unavailable: the store or the database doesn't answer.
     """
-    effect_writer = EffectWriter(metadata.database, quotas=metadata.event_quotas)
+    out = metadata.registry.out_of_service
+    effect_writer = EffectWriter(metadata.database, quotas=metadata.event_quotas, out_of_service=out)
     effect_queue = EffectQueue(effect_writer, lifetime.tasks)
     notifier = await _open_notifier(config, lifetime, metadata, messenger, clock)
     effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
     effect_queue.happened.listen(notifier.on_happened)
+    metadata.registry.service_changes.listen(notifier.on_service)
     lifetime.push_async_callback(effect_queue.stop)
     mapper = await ReportMapper.open(store, metadata.entities, effect_queue, mapping_limits(config))
     mapper.maker.start(lifetime.tasks)
@@ -81,7 +83,7 @@ async def _open_notifier(
     config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
 ) -> RuleNotifier:
     notifier = RuleNotifier(
-        NoticeStore(metadata.database, clock=clock),
+        NoticeStore(metadata.database, out_of_service=metadata.registry.out_of_service, clock=clock),
         messenger,
         SubjectNames(metadata.entities.objects, metadata.registry),
         tasks=lifetime.tasks,

@@ -88,6 +88,7 @@ def _listen(
     entities.objects.changes.listen(watch.on_object)
     entities.group_maps.changes.listen(watch.on_group)
     metadata.registry.terminal_changes.listen(watch.on_terminal)
+    metadata.registry.service_changes.listen(watch.on_service)
     messaging.presence.changes.listen(watch.on_presence)
     messaging.refusals.changes.listen(watch.on_refusals, wanted=lambda: watch.is_wanted)
     objects.mapper.effect_queue.happened.listen(on_happened)

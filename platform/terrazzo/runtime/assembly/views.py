@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from terrazzo.attention.attention import Attention
@@ -79,7 +79,8 @@ def _start_attention(
     """What needs a person; only the disk is looked at without being asked."""
     presence = messaging.presence
     states = TerminalStates(presence.heard, presence.ended, messaging.refusals.last_refused)
-    records = OpenRecords(metadata.database, metadata.quotas, metadata.event_quotas)
+    out = metadata.registry.out_of_service
+    records = OpenRecords(metadata.database, metadata.quotas, metadata.event_quotas, out_of_service=out)
     disk = DiskWatch(config.data_dir, clock=clock)
     looking = lifetime.tasks.repeat("disk space", DISK_LOOK_S, disk.look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
@@ -97,6 +98,12 @@ def _start_notices(
     """Has the notices of what needs a person listen to what changes it, and starts them."""
     messaging.presence.changes.listen(source.on_presence)
     metadata.registry.terminal_changes.listen(source.on_record)
+    registry = metadata.registry
+
+    def on_service(uids: Sequence[str]) -> None:
+        source.on_service(each for each in map(registry.terminal, uids) if each is not None)
+
+    registry.service_changes.listen(on_service)
     messaging.refusals.changes.listen(source.on_refusals, wanted=source.is_wanted)
     messaging.commands.steps.listen(source.on_step, wanted=source.is_wanted)
     mapper.effect_queue.happened.listen(source.on_happened)

@@ -30,7 +30,8 @@ class TerminalFilter(ListRequest):
 
     ``configuration``: of those whose configuration is delivered the ones that report what is wanted (``agrees``),
     something else (``differs``), or nothing so far (``unreported``). ``refused_after``: refused at this time or later
-    (``get_terminal_status`` says why). ``order_by`` may name ``online``, ``last_seen`` and ``last_refused``, too.
+    (``get_terminal_status`` says why). ``out_of_service``: those that are (1) or are not (0). ``order_by`` may name
+    ``online``, ``last_seen`` and ``last_refused``, too.
     """
 
     tags: Names = msgspec.field(default_factory=Names)
@@ -38,6 +39,7 @@ class TerminalFilter(ListRequest):
     seen_after: Moment | None = None
     seen_before: Moment | None = None
     refused_after: Moment | None = None
+    out_of_service: Flag | None = None
     configuration: Configured | None = None
 
     def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
@@ -49,6 +51,7 @@ class TerminalFilter(ListRequest):
             seen_after_us=None if self.seen_after is None else self.seen_after.time_us,
             seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
             refused_after_us=None if self.refused_after is None else self.refused_after.time_us,
+            out_of_service=None if self.out_of_service is None else bool(self.out_of_service),
             configured=self.configuration,
             order_by=order_by,
         )
@@ -76,8 +79,17 @@ async def _page_among(services: Services, actor: Actor, request: TerminalList) -
     return await services.terminal_search.page(actor, query, page_index=request.page_index, page_size=request.page_size)
 
 
-PRESENCE: Mapping[str, Any] = {"online": Flag, "last_seen": str}
-"""What a record says of the terminal's connection, with the types."""
+class OutOfServiceRecord(msgspec.Struct):
+    """Since and until when a terminal is out of service, why, and the name of the user who said so."""
+
+    since: str
+    until: str
+    reason: str
+    by: str
+
+
+PRESENCE: Mapping[str, Any] = {"online": Flag, "last_seen": str, "out_of_service": OutOfServiceRecord | None}
+"""What a record says of the terminal's connection, with the types; ``out_of_service``: null while it is in service."""
 
 
 def presence_of(services: Services, row: Row) -> dict[str, Any]:
@@ -85,7 +97,19 @@ def presence_of(services: Services, row: Row) -> dict[str, Any]:
     presence = services.bus.presence(row["uid"])
     seen_us = presence.last_seen_us
     last_seen = "" if seen_us is None else format_spaced(seen_us, services.zone)
-    return {"online": int(presence.online), "last_seen": last_seen}
+    return {
+        "online": int(presence.online),
+        "last_seen": last_seen,
+        "out_of_service": _out_of_service(services, row["uid"]),
+    }
+
+
+def _out_of_service(services: Services, uid: str) -> OutOfServiceRecord | None:
+    found = services.registry.out_of_service.get(uid)
+    if found is None:
+        return None
+    since, until = (format_spaced(each, services.zone) for each in (found.since_us, found.until_us))
+    return OutOfServiceRecord(since, until, found.reason, found.username)
 
 
 async def _with_presence(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:

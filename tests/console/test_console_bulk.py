@@ -149,8 +149,9 @@ def test_terminals_are_out_of_service_with_a_reason_and_back(admin: Tab, plant: 
     expect(note).to_contain_text("demo-admin")
     assert admin.accessibility() == []
     admin.open("#/terminals?search=demo-meter")
-    for row in admin.page.get_by_role("checkbox", name="Choose ").all()[:2]:
-        row.check()
+    expect(admin.page.get_by_role("row")).to_have_count(5)
+    for place in range(2):
+        admin.page.get_by_role("checkbox", name="Choose ").nth(place).check()
     admin.page.get_by_role("toolbar").get_by_role("button", name="Out of service").click()
     dialog = admin.page.get_by_role("dialog", name="Out of service: 2 terminals")
     dialog.get_by_role("button", name="Out of service").click()

@@ -34,7 +34,7 @@ BULK_ENTITIES = (
         title="terminals",
         entity=TERMINAL,
         kept_in="terminals",
-        ignored=("terminal_object_map", "online", "last_seen"),
+        ignored=("terminal_object_map", "online", "last_seen", "out_of_service"),
     ),
     BulkEntity(name="mappings", title="mapping tables", entity=MAPPING, kept_in="mappings"),
     BulkEntity(name="controls", title="control tables", entity=CONTROL, kept_in="controls"),

@@ -34,7 +34,7 @@ from terrazzo.api.operations.entities import (
     terminals,
     variable_definitions,
 )
-from terrazzo.api.operations.event_handling import batches, handovers, out_of_service
+from terrazzo.api.operations.event_handling import batches, handovers
 from terrazzo.api.operations.history import (
     charts,
     former_terminals,
@@ -48,6 +48,7 @@ from terrazzo.api.operations.history import (
 from terrazzo.api.operations.machine import retained, status
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on, wall_links
+from terrazzo.api.operations.terminal_care import out_of_service
 
 TABLE = OperationTable(
     (

@@ -13,7 +13,19 @@ from terrazzo.config.sections import ConfigError
 from terrazzo.errors import OperationError
 from terrazzo_broker.log_text import visible
 
-MODULES = ("serve", "simulate", "user", "terminal", "keys", "import_", "export", "replay", "backup", "doctor")
+MODULES = (
+    "serve",
+    "simulate",
+    "user",
+    "terminal",
+    "keys",
+    "import_",
+    "export",
+    "replay",
+    "backup",
+    "doctor",
+    "support",
+)
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
 

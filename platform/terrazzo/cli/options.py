@@ -18,6 +18,8 @@ DataOption = Annotated[
     typer.Option("--data", metavar="DIR", help="The data folder, instead of data.dir.", show_default=False),
 ]
 
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON instead of text.")]
+
 
 def read_config(config: Path | None, data: Path | None) -> Config:
     """The configuration from file and environment, overridden by the options of the command line.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 from terrazzo_broker.log_text import visible
@@ -17,3 +19,8 @@ def cell(value: object, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(visible(str(value)), style)
+
+
+def print_json(value: object) -> None:
+    """Prints a value as one JSON document; on a terminal in ASCII, which steers none."""
+    print(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=2))

@@ -42,6 +42,7 @@ from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.rules import new_rules
+from terrazzo.runtime.assembly.support import start_recent_log, support_answerer
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
@@ -108,6 +109,7 @@ class Platform:
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
+        self._recent_log = start_recent_log(lifetime)
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
@@ -167,7 +169,10 @@ class Platform:
         return await self._listen(campaigns)
 
     async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
-        asked = {"backup": backup_answerer(self._backups, self.config)}
+        asked = {
+            "backup": backup_answerer(self._backups, self.config),
+            "support": support_answerer(self._recent_log, self.tasks, lambda: self.gateway.services.collectors),
+        }
         await start_control(self.config, self._lifetime, self.gateway.services, asked)
         share_memory(
             self.parts.memory,

@@ -26,8 +26,8 @@ from terrazzo.cli.support.command import HOLDS, LEFT_OUT
 from terrazzo.cli.support.secrets_left_out import SHOWN_TEXTS, Scrubber, shown_config
 from terrazzo.config.bridge import BridgeSection, BridgeTopicSection
 from terrazzo.config.sections import Config, load_config
-from terrazzo.runtime.assembly.support import CUT, cut
 from terrazzo.runtime.recent_log import RecentLog
+from terrazzo.runtime.support_answers import CUT, cut
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 5_000_000

@@ -42,7 +42,6 @@ from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.rules import new_rules
-from terrazzo.runtime.assembly.support import start_recent_log, support_answerer
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
@@ -52,6 +51,7 @@ from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
+from terrazzo.runtime.support_answers import start_recent_log, support_answerer
 from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.backup import FolderTarget
@@ -84,6 +84,7 @@ class Platform:
         Raises:
             ConfigError, DatabaseUnusable, StoreUnavailable, OSError: what can't be opened, and why.
         """
+        self._recent_log = start_recent_log(self._lifetime)
         try:
             plan = prepare_descriptors(self.config.limits.connections)
             self.config = self.config.with_connections(plan.connections)
@@ -109,7 +110,6 @@ class Platform:
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
-        self._recent_log = start_recent_log(lifetime)
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)

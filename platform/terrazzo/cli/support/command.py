@@ -86,7 +86,7 @@ def collect(config: Config) -> tuple[dict[str, str], dict[str, str]]:
     """The files of a bundle by name, and why others are missing."""
     from terrazzo.cli.support import facts
     from terrazzo.cli.support.secrets_left_out import Scrubber, known_secrets, shown_config
-    from terrazzo.runtime.assembly.support import cut
+    from terrazzo.runtime.support_answers import cut
 
     scrubber = Scrubber(known_secrets(config, os.environ))
     parts: dict[str, str] = {}

@@ -15,9 +15,9 @@ from typing import Any
 from terrazzo.cli.checks import MODULES, check_permissions, examine
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.config.sections import Config
-from terrazzo.runtime.assembly.support import process_figures
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.memory_ceiling import memory_there_is
+from terrazzo.runtime.support_answers import process_figures
 
 _EXTRAS = ("asyncpg", "boto3", "mcp", "pyarrow", "psutil")
 _NAMES_RECORDS = frozenset({"pins", "keys", "scripts", "quotas"})

@@ -41,6 +41,12 @@ def answers(url: str) -> bool:
         return False
 
 
+def answers_tcp(port: int) -> bool:
+    """Whether somebody listens on a port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class ServerProcess:
     """A child process; leaving the ``with`` block ends it."""
 
@@ -228,8 +234,4 @@ class Mosquitto(ServerProcess):
         config = folder / "mosquitto.conf"
         config.write_text("\n".join([f"listener {self.port} 127.0.0.1", *lines, ""]))
         super().__init__([require_program("mosquitto"), "-c", str(config)], log=folder / "mosquitto.log")
-        self.wait_ready(self._listening)
-
-    def _listening(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        self.wait_ready(lambda: answers_tcp(self.port))

@@ -208,12 +208,13 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def start_platform(folder: Path, toml: str) -> Platform:
-    """A platform with this configuration and, from its first start on, the terminals t1 and t2."""
+def start_platform(folder: Path, toml: str, *, http: int = 0) -> Platform:
+    """A platform with this configuration and, from its first start on, the terminals t1 and t2; ``http``: its port."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "terrazzo.toml"
     file.write_text(toml)
-    platform = Platform(folder / "data", arguments=("--config", str(file))).login()
+    ports = (http, free_port(), free_port(), free_port()) if http else ()
+    platform = Platform(folder / "data", arguments=("--config", str(file)), ports=ports).login()
     config_uid = platform.add_config()
     for uid in ("t1", "t2"):
         platform.add_terminal(uid, config_uid, topic="pub:r,a,v,p,i,n;sub:#")

@@ -20,6 +20,7 @@ from terrazzo.api.transports.bodies.multipart import BadForm, boundary_of, parse
 from terrazzo.api.transports.byte_ranges import choose_range
 from terrazzo.api.transports.console.policy_reports import read_policy_report
 from terrazzo.api.transports.console.session_cookie import _TOKEN
+from terrazzo.api.transports.mqtt_auth.fields import BadQuestion, address_of, read_fields
 from terrazzo.bulk.rows import read_upload
 from terrazzo.config.sso import SsoSection
 from terrazzo.errors import BadParameter, NotAuthenticated, Unavailable
@@ -42,6 +43,21 @@ def _inflated(data: bytes) -> int:
 
 def _multipart(data: bytes) -> object:
     return read_multipart(data, "multipart/form-data; boundary=x", takes_files=True)
+
+
+def _question(data: bytes) -> object:
+    """As JSON and as a form; one of them is none."""
+    found = []
+    for media_type in ("application/json", "application/x-www-form-urlencoded"):
+        try:
+            fields = read_fields(data, media_type, "utf-8")
+        except BadQuestion as error:
+            last = error
+        else:
+            found.append((fields, address_of(fields, "")))
+    if not found:
+        raise last
+    return found
 
 
 def _range(text: str) -> object:
@@ -238,6 +254,22 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
             lambda n: b"a=" + b"%ff" * (n // 3),
         ),
         samples=(b"a=1&data=%7B%7D", b"a=%C3%A4&b"),
+    ),
+    Parser(
+        covers=("terrazzo.api.transports.mqtt_auth.fields:read_fields",),
+        run=_question,
+        raises=(BadQuestion,),
+        worst=(
+            lambda n: b"a=1&" * (n // 4),
+            lambda n: b"[" * n,
+            lambda n: b'{"a":' * (n // 5),
+            lambda n: b'{"a":"' + b"\\u0061" * (n // 6) + b'"}',
+            lambda n: b"{" + b'"a":1,' * (n // 6) + b'"b":0}',
+            lambda n: b'{"a":' + b"9" * n + b"}",
+        ),
+        samples=(b'{"clientid":"t1","username":"u","acc":1,"topic":null}', b"clientid=t1&username=u&password=%20"),
+        most=2**14,
+        floor_s=0.02,
     ),
     Parser(
         covers=("terrazzo.api.transports.bodies.inflate:Inflater.step",),

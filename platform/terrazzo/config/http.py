@@ -21,6 +21,18 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def check_askers(networks: Sequence[str]) -> None:
+    """Refuses addresses of brokers that are none.
+
+    Raises:
+        ConfigError: names the key and the value.
+    """
+    try:
+        TrustedProxies(networks)
+    except ValueError as error:
+        raise ConfigError(f"broker.auth_from: expected addresses and networks such as 10.0.0.0/8: {error}") from None
+
+
 def check_http(*, trusted_proxies: Sequence[str], allowed_origins: Sequence[str]) -> None:
     """Refuses proxies that are no addresses, and origins that no browser sends.
 

@@ -18,7 +18,7 @@ from msgspec import Meta, inspect
 
 from terrazzo.config.backup import BackupSection, check_backup
 from terrazzo.config.bridge import BridgeSection, check_bridges
-from terrazzo.config.http import check_http
+from terrazzo.config.http import check_askers, check_http
 from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
@@ -100,6 +100,13 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
     username: str = ""
     password: str = ""
     shared_group: Annotated[str, Meta(pattern=r"^[^/+#\x00]+$")] = "terrazzo"
+    auth_token: Annotated[str, Meta(pattern=r"^([\x21-\x7e]{16,})?$")] = ""
+    auth_from: tuple[str, ...] = ()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether other brokers may ask who may log in."""
+        return bool(self.auth_token or self.auth_from)
 
 
 class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -412,6 +419,7 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
     check_http(trusted_proxies=config.http.trusted_proxies, allowed_origins=config.http.allowed_origins)
+    check_askers(config.broker.auth_from)
     check_bridges(config.bridge)
     check_messenger(config.messenger)
     check_users(config.users, config.messenger)

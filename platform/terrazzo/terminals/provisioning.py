@@ -31,6 +31,8 @@ CLAIM_S = 60.0  # that a connection which claims may stay
 MOST_PROMISES = 10_000  # of one company; the oldest makes room
 _MOST_UID = 64
 _PLAIN_LISTENERS = ("tcp", "ws")
+REMOTE = "remote"
+"""``ConnectRequest.listener`` of a login at another broker, which asks this platform."""
 
 
 class ClaimLink(NamedTuple):
@@ -135,6 +137,8 @@ class Provisioning:
         reason = _flaw_of_uid(uid) or key.refusal(
             uid, under_way=self._under_way(key.id, uid, key.company_id), now_us=self._clock()
         )
+        if not reason and request.listener == REMOTE:
+            reason = "claim at the platform's own broker"  # which alone can tell the pin
         if not reason and request.listener in _PLAIN_LISTENERS and not self._is_plain_allowed:
             reason = "claim over TLS (mqtt.provision_plain)"
         if not reason and not (request.clean_start and (request.protocol < 5 or not request.session_expiry_s)):

@@ -58,6 +58,7 @@ from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
 from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.terminals.presence_log import PresenceLog
+from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.search import TerminalSearch
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.peer_address import TrustedProxies
@@ -389,6 +390,20 @@ class FormerTerminals(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerAsking:
+    """Brokers beside the platform that ask who may log in, and what answers them.
+
+    Attributes:
+        token: what they show; empty: nothing.
+        askers: the addresses that may ask; empty: any.
+    """
+
+    access: RemoteAccess
+    token: str = ""
+    askers: TrustedProxies = field(default_factory=TrustedProxies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What the operations may use: the parts of the platform, one field each."""
 
@@ -458,3 +473,4 @@ class Services:
     bridges: Sequence[Bridge] = ()
     began_s: float = field(default_factory=time.monotonic)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing
+    broker_asking: BrokerAsking | None = None  # brokers beside the platform that ask who may log in; None: none do

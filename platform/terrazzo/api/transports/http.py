@@ -45,6 +45,7 @@ from terrazzo.api.transports.influx_routes import InfluxRoutes
 from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
 from terrazzo.api.transports.metrics_page import metrics_handler
+from terrazzo.api.transports.mqtt_auth.routes import MqttAuthRoutes
 from terrazzo.api.transports.peers.client_address import PROXIES, client_address
 from terrazzo.api.transports.peers.origins import Origins
 from terrazzo.api.transports.streaming import StreamReply, send_stream
@@ -116,6 +117,9 @@ def build_apps(services: Services) -> Apps:
     routes.add("GET", "/healthz", _handle_health, has_reserve=True)
     routes.add("GET", "/readyz", _readiness_handler(services), has_reserve=True)
     routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter, origins, policy_reports))
+    if services.broker_asking is not None:
+        for at, handler in MqttAuthRoutes(services.broker_asking, bodies):
+            routes.add("POST", at, handler)
     routes.add("*", "/{path:.*}", _refuse_path)
     alone = _Routes(apps.websocket, traffic, origins)
     alone.add("GET", GATEWAY_PATH, sockets.handle)

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from terrazzo.access.credentials import Credentials
 from terrazzo.access.wall_links import WallLinks
-from terrazzo.api.kernel.services import MqttPorts, ReadinessCheck, Services
+from terrazzo.api.kernel.services import BrokerAsking, MqttPorts, ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
@@ -225,7 +225,16 @@ class GatewayServers:
             "variable_definitions": VariableDefinitions(metadata.entities.mappings),
             "backups": self._parts.backups,
             "bridges": self._parts.terminals.bridges,
+            "broker_asking": self._broker_asking(),
         }
+
+    def _broker_asking(self) -> BrokerAsking | None:
+        config = self._config
+        if not config.broker.is_asked:
+            return None
+        askers = TrustedProxies(config.broker.auth_from)
+        access = self._parts.terminals.remote_access
+        return BrokerAsking(access=access, token=config.broker.auth_token, askers=askers)
 
     def _collectors(self) -> Sequence[Collector]:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
@@ -239,6 +248,7 @@ class GatewayServers:
                 commands=messaging.commands.stats,
                 configurations=messaging.configurations.stats,
                 login=parts.terminals.login.stats,
+                remote_access=parts.terminals.remote_access.stats,
                 refusals=messaging.refusals.stats,
                 provisioning=parts.terminals.provisioning.stats,
                 user_login=parts.logins.users.stats,

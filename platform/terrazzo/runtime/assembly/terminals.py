@@ -30,6 +30,7 @@ from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.provisioning import Provisioning
+from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
@@ -49,6 +50,7 @@ class Terminals:
     unknown: UnknownTerminals
     activations: Activations
     bridges: Sequence[Bridge]
+    remote_access: RemoteAccess
 
 
 async def start_terminals(
@@ -89,7 +91,8 @@ async def start_terminals(
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
     await _start_trust(config, lifetime, broker, metadata.registry)
-    terminals = Terminals(broker, login, provisioning, unknown, activations, bridges)
+    access = RemoteAccess(metadata.registry, login, activations=activations, on_refused=messaging.refusals.on_refusal)
+    terminals = Terminals(broker, login, provisioning, unknown, activations, bridges, access)
     _follow_companies(bridges, metadata.registry)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals

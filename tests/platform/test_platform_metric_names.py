@@ -38,7 +38,7 @@ from terrazzo.ports.store import StoreStats
 from terrazzo.rules.commander import CommandStats as RuleCommandStats
 from terrazzo.rules.notifier import NotifierStats
 from terrazzo.rules.watch import WatchStats
-from terrazzo.runtime.assembly import bridge_metrics, metric_names, remote_metric_names, screen_metric_names
+from terrazzo.runtime.assembly import bridge_metrics, metric_names, screen_metric_names
 from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
@@ -64,7 +64,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "commands": (CommandStats, metric_names.COMMANDS),
     "configurations": (ConfigStats, metric_names.CONFIGURATIONS),
     "login": (LoginStats, metric_names.LOGIN),
-    "remote_access": (RemoteAccessStats, remote_metric_names.REMOTE_ACCESS),
+    "remote_access": (RemoteAccessStats, bridge_metrics.REMOTE_ACCESS),
     "provisioning": (ProvisionStats, metric_names.PROVISIONING),
     "refusals": (RefusalStats, metric_names.REFUSALS),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),

@@ -1,4 +1,4 @@
-"""The bridges' metrics for ``/metrics``, with the bridge's name as label."""
+"""The metrics of other brokers: bridges', with the bridge's name as label, and of what brokers ask."""
 
 from __future__ import annotations
 
@@ -26,6 +26,19 @@ _NUMBERS = {
     "terrazzo_bridge_spool_failures_total": Figure("spool_failures", "Writes to the bridge's queue that were repeated"),
 }
 """Each metric's name to the field of ``BridgeStatus`` and its text; ``_total`` ends the names of counters."""
+
+REMOTE_ACCESS = {
+    "terrazzo_remote_logins_allowed_total": Figure("logins_allowed", "Logins at other brokers that were allowed"),
+    "terrazzo_remote_logins_denied_total": Figure("logins_denied", "Logins at other brokers that were denied"),
+    "terrazzo_remote_topics_allowed_total": Figure("topics_allowed", "Topics at other brokers that were allowed"),
+    "terrazzo_remote_topics_denied_total": Figure("topics_denied", "Topics at other brokers that were denied"),
+    "terrazzo_remote_askers_refused_total": Figure(
+        "askers_refused", "Questions about logins and topics from whoever may not ask"
+    ),
+    "terrazzo_remote_malformed_total": Figure(
+        "malformed", "Questions of other brokers that could not be read, and were denied"
+    ),
+}
 
 
 class BridgeCollector(Collector):

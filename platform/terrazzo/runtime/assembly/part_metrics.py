@@ -16,8 +16,8 @@ from terrazzo.live.stats import LiveStats
 from terrazzo.metadata.retention import RetentionStats
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
-from terrazzo.runtime.assembly import remote_metric_names as remote_names
 from terrazzo.runtime.assembly import screen_metric_names as screen_names
+from terrazzo.runtime.assembly.bridge_metrics import REMOTE_ACCESS
 from terrazzo.runtime.assembly.collectors import DurationCollector, LabelledCollector, QueryCollector, StatsCollector
 from terrazzo_broker.stats import Stats
 
@@ -68,7 +68,7 @@ def part_metrics(
         StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.CONFIGURATIONS, lambda: configurations),
         StatsCollector(names.LOGIN, lambda: login),
-        StatsCollector(remote_names.REMOTE_ACCESS, lambda: remote_access),
+        StatsCollector(REMOTE_ACCESS, lambda: remote_access),
         StatsCollector(names.REFUSALS, lambda: refusals),
         StatsCollector(names.PROVISIONING, lambda: provisioning),
         StatsCollector(names.USER_LOGIN, lambda: user_login),

@@ -66,8 +66,8 @@ def check_rollup(segment: Segment, name: str, column: PointColumn) -> None:
     if rollup is None:
         return
     hours = column.times_us // HOUR_US
-    assert rollup.hours.tolist() == np.unique(hours).tolist()
-    for place, hour in enumerate(rollup.hours.tolist()):
+    assert (rollup.starts_us // HOUR_US).tolist() == np.unique(hours).tolist()
+    for place, hour in enumerate((rollup.starts_us // HOUR_US).tolist()):
         times_us, numbers = column.times_us[hours == hour].tolist(), column.numbers[hours == hour].tolist()
         assert set(column.kinds.tolist()) == {rollup.kind}
         assert rollup.counts[place] == len(numbers)

@@ -118,7 +118,7 @@ DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
     (lambda data: decode_texts(data, 3), encode_texts(make_texts(["a", "b", "a"]), Packing.CHEAP)),
     (lambda data: decode_values(data, 9), encode_values(make_values([1, 2.5, None, True, "x"]), Packing.CHEAP)),
     (lambda data: decode_column(data, 9).decode(), _column),
-    (lambda data: decode_rollup(data, 240).starts_us(), encode_rollup(_rollup, Packing.CHEAP)),
+    (lambda data: decode_rollup(data, 240).starts_us, encode_rollup(_rollup, Packing.CHEAP)),
     (
         lambda data: decode_shapes(data, 9, 3),
         Shapes([Shape(True, (0, 2)), Shape(False, ())], _orders % 2).encode(Packing.CHEAP),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from segment_bodies import T0, in_order, spaced
 from test_segment import check_points, sealed
 
-from terrazzo_adapters.columns.rollup import HOUR_US, cuts_hours
+from terrazzo_adapters.columns.rollup import HOUR_US, in_one_bucket, outline
 from terrazzo_adapters.segments import Packing, Segment, rollups
 
 _numbers = st.one_of(
@@ -71,9 +71,9 @@ def test_sums_of_decimals_are_what_their_digits_say() -> None:
 def test_the_first_lowest_highest_and_last_point_come_once_each() -> None:
     rollup = of([1, 5, -2, 5, 1], period_us=1).rollup("a")
     assert rollup is not None
-    outline = rollup.outline()
-    assert outline.numbers.tolist() == [1.0, 5.0, -2.0, 1.0]
-    assert outline.times_us.tolist() == [T0, T0 + 1, T0 + 2, T0 + 4]
+    found = outline(rollup)
+    assert found.numbers.tolist() == [1.0, 5.0, -2.0, 1.0]
+    assert found.times_us.tolist() == [T0, T0 + 1, T0 + 2, T0 + 4]
 
 
 def test_a_sparse_name_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,21 +83,35 @@ def test_a_sparse_name_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert of(range(200)).rollup("absent") is None
 
 
+@pytest.mark.parametrize("parts", [2, 4])
+def test_parts_of_hours_say_what_hours_do(parts: int) -> None:
+    segment = of([place * 37 % 101 / 100 for place in range(200)], 50_000_000)
+    hours, shorter = segment.rollup("a"), segment.shorter_rollup("a", HOUR_US // parts)
+    assert hours is not None
+    assert shorter is not None
+    assert len(shorter.starts_us) > (parts - 1) * len(hours.starts_us)
+    assert not (shorter.starts_us % (HOUR_US // parts)).any()
+    assert shorter.counts.sum() == hours.counts.sum() == 200
+    assert shorter.values[1].min() == hours.values[1].min()
+    assert shorter.sums.sum() == pytest.approx(hours.sums.sum(), rel=1e-12)
+    assert segment.shorter_rollup("absent", HOUR_US // parts) is None
+
+
 @pytest.mark.parametrize(
-    ("bucket_us", "origin_us", "cuts"),
+    ("bucket_us", "origin_us", "divided"),
     [
-        (HOUR_US, 0, False),
-        (24 * HOUR_US, -7 * HOUR_US, False),
-        (HOUR_US // 2, 0, True),
-        (24 * HOUR_US, HOUR_US // 2, False),
-        (24 * HOUR_US, 20 * HOUR_US + 1, True),
-        (24 * HOUR_US, 12 * HOUR_US + 1, True),
-        (24 * HOUR_US, 2 * HOUR_US + 1, False),
-        (24 * HOUR_US, 9 * HOUR_US + HOUR_US // 2, False),
-        (7 * HOUR_US + 1, 0, True),
+        (HOUR_US, 0, []),
+        (24 * HOUR_US, -7 * HOUR_US, []),
+        (HOUR_US // 2, 0, [12, 13, 14, 15, 16, 17, 18, 19, 20]),
+        (24 * HOUR_US, HOUR_US // 2, []),
+        (24 * HOUR_US, 20 * HOUR_US + 1, [20]),
+        (24 * HOUR_US, 12 * HOUR_US + 1, [12]),
+        (24 * HOUR_US, 13 * HOUR_US, []),
+        (6 * HOUR_US, HOUR_US // 2, [12, 18]),
+        (7 * HOUR_US + 1, 0, [14]),
     ],
 )
-def test_which_buckets_cut_hours(bucket_us: int, origin_us: int, cuts: bool) -> None:
-    """The range: from half past twelve to a quarter to nine in the evening."""
-    first_us, last_us = 12 * HOUR_US + HOUR_US // 2, 20 * HOUR_US + 45 * 60_000_000
-    assert cuts_hours(first_us, last_us, bucket_us=bucket_us, origin_us=origin_us) is cuts
+def test_which_hours_buckets_divide(bucket_us: int, origin_us: int, divided: list[int]) -> None:
+    hours = np.arange(12, 21)
+    kept = in_one_bucket(hours * HOUR_US, HOUR_US, bucket_us=bucket_us, origin_us=origin_us)
+    assert hours[~kept].tolist() == divided

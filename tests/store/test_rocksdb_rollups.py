@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
+from mosaic_oracle import MosaicOracle, as_points, curves_as_points, same_buckets
 
 from length import rounds
 from open_stores import open_rocks, seal
-from terrazzo.ports.store import Fn, Record, Seen
+from terrazzo.ports.store import Figures, Fn, Points, Record, Seen
+from terrazzo_adapters.columns.rollup import in_one_bucket
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.segments import Segment, rollups
 
@@ -47,6 +51,57 @@ async def check(store: RocksStore, oracle: MosaicOracle, start_us: int, end_us: 
     how = {"bucket_us": bucket_us, "origin_us": origin_us}
     curves = await store.extremes("m/1", KEYS, start_us, end_us, **how)
     assert curves_as_points(curves) == oracle.extremes("m/1", KEYS, start_us, end_us, **how)
+    undivided = partial(in_one_bucket, **how)
+    for key, points in oracle.columns("m/1", KEYS, start_us, end_us).items():
+        found = [piece[key] async for piece in store.digests("m/1", [key], start_us, end_us, undivided=undivided)]
+        assert stretches(found, bucket_us, origin_us) == outlines(points, bucket_us, origin_us), (key, bucket_us)
+
+
+Outline = tuple[int, object, object, object, object]
+"""How many points there are, and the first, lowest, highest and last with their times."""
+
+
+def stretches(pieces: Sequence[Points | Figures], bucket_us: int, origin_us: int) -> dict[int, Outline]:
+    """What the pieces say of each bucket."""
+    found: dict[int, list[tuple[int, list[Any]]]] = {}
+    for piece in pieces:
+        if isinstance(piece, Figures):
+            value_of = bool if piece.kind else float
+            rows = zip(piece.times_us.T.tolist(), piece.values.T.tolist(), strict=True)
+            points = [[(at, value_of(value)) for at, value in zip(*row, strict=True)] for row in rows]
+            every = zip(piece.starts_us.tolist(), piece.counts.tolist(), points, strict=True)
+        else:
+            every = [(point[0], 1, [point] * 4) for point in as_points(piece)]
+        for start_us, count_of, four in every:
+            found.setdefault((start_us - origin_us) // bucket_us, []).append((count_of, four))
+    return {
+        bucket: (
+            sum(count_of for count_of, _ in parts),
+            parts[0][1][0],
+            lowest([four[1] for _, four in parts], 1),
+            lowest([four[2] for _, four in parts], -1),
+            parts[-1][1][3],
+        )
+        for bucket, parts in found.items()
+    }
+
+
+def outlines(points: Sequence[tuple[int, Any]], bucket_us: int, origin_us: int) -> dict[int, Outline]:
+    """The same of the points themselves."""
+    found: dict[int, list[tuple[int, Any]]] = {}
+    for at, value in points:
+        plain = float(value) if type(value) is int else value
+        found.setdefault((at - origin_us) // bucket_us, []).append((at, plain))
+    return {
+        bucket: (len(every), every[0], lowest(every, 1), lowest(every, -1), every[-1])
+        for bucket, every in found.items()
+    }
+
+
+def lowest(points: Sequence[tuple[int, Any]], sign: int) -> object:
+    """The earliest of the lowest numbers, or of the highest."""
+    numeric = [point for point in points if not isinstance(point[1], str)]
+    return min(numeric, key=lambda point: (sign * point[1], point[0]), default=None)
 
 
 @pytest.fixture

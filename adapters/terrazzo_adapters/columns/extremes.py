@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.ports.store import MOST_BUCKETS, Curve
+from terrazzo.ports.store import MOST_BUCKETS, Curve, Figures
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.resample import bucket_ids, check_count, first_equal, run_starts
-from terrazzo_adapters.columns.rollup import Rollup, cuts_hours
+from terrazzo_adapters.columns.rollup import in_one_bucket, outline
 
 PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Times and values, oldest first."""
@@ -28,18 +28,18 @@ class Extremes:
         self._parts: dict[str, list[PointArrays]] = {key: [] for key in keys}
         self._held = dict.fromkeys(keys, 0)
 
-    def takes_hours(self, first_us: int, last_us: int) -> bool:
-        """Whether each hour of a range (both ends inclusive) lies in one bucket."""
-        return not cuts_hours(first_us, last_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
+    def undivided(self, starts_us: NDArray[np.int64], length_us: int) -> NDArray[np.bool_]:
+        """Which stretches of time, of one length in microseconds, lie in one bucket each."""
+        return in_one_bucket(starts_us, length_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
 
-    def add(self, columns: Mapping[str, PointColumn | Rollup]) -> None:
+    def add(self, columns: Mapping[str, PointColumn | Figures]) -> None:
         """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
-            numeric = column.outline() if isinstance(column, Rollup) else column.numeric()
+            numeric = outline(column) if isinstance(column, Figures) else column.numeric()
             if len(numeric.times_us):
                 self._hold(key, self._choose(numeric.times_us, numeric.numbers))
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
+from terrazzo.ports.store import MOST_BUCKETS, Buckets, Figures, Fn, TooManyBuckets, Value
 from terrazzo_adapters.columns.column import NUMBER, TEXT, PointColumn, plain_values
-from terrazzo_adapters.columns.rollup import HIGHEST, LOWEST, Rollup, cuts_hours
+from terrazzo_adapters.columns.rollup import HIGHEST, LOWEST, in_one_bucket, lasts
 
 Ids = NDArray[np.int64]
 """The numbers of buckets: 0 begins at the origin."""
@@ -53,19 +53,19 @@ class Resampler:
         self._origin_us = origin_us
         self._series = {key: _series(fn) for key in keys}
 
-    def takes_hours(self, first_us: int, last_us: int) -> bool:
-        """Whether each hour of a range (both ends inclusive) lies in one bucket."""
-        return not cuts_hours(first_us, last_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
+    def undivided(self, starts_us: NDArray[np.int64], length_us: int) -> NDArray[np.bool_]:
+        """Which stretches of time, of one length in microseconds, lie in one bucket each."""
+        return in_one_bucket(starts_us, length_us, bucket_us=self._bucket_us, origin_us=self._origin_us)
 
-    def add(self, columns: Mapping[str, PointColumn | Rollup]) -> None:
+    def add(self, columns: Mapping[str, PointColumn | Figures]) -> None:
         """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
-            if isinstance(column, Rollup):
-                self._series[key].add_hours(self._ids(column.starts_us()), column)
+            if isinstance(column, Figures):
+                self._series[key].add_figures(self._ids(column.starts_us), column)
             elif len(column.times_us):
                 self._series[key].add(self._ids(column.times_us), column)
 
@@ -119,11 +119,11 @@ class Numeric:
         if len(ids):
             self._hold(self._reduce(ids, column.numbers, np.ones(len(ids))))
 
-    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
-        """Adds the next piece of the range: its hours, and the bucket of each."""
+    def add_figures(self, ids: Ids, figures: Figures) -> None:
+        """Adds the next piece of the range: its stretches, and the bucket of each."""
         row = {"min": LOWEST, "max": HIGHEST}.get(self._fn)
-        numbers = rollup.sums if row is None else rollup.values[row]
-        self._hold(self._reduce(ids, numbers, rollup.counts.astype(np.float64)))
+        numbers = figures.sums if row is None else figures.values[row]
+        self._hold(self._reduce(ids, numbers, figures.counts.astype(np.float64)))
 
     def _hold(self, part: tuple[Ids, NDArray[np.float64], NDArray[np.float64]]) -> None:
         self._parts.append(part)
@@ -177,9 +177,9 @@ class Last:
             self._merge()
             check_count(self._held)
 
-    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
-        """Adds the next piece of the range: its hours, and the bucket of each."""
-        self.add(ids, rollup.lasts())
+    def add_figures(self, ids: Ids, figures: Figures) -> None:
+        """Adds the next piece of the range: its stretches, and the bucket of each."""
+        self.add(ids, lasts(figures))
 
     def _merge(self) -> None:
         if len(self._parts) > 1:
@@ -211,9 +211,9 @@ class MeanOrLastText:
         if texts.any():
             self._last.add(ids[texts], column.where(texts))
 
-    def add_hours(self, ids: Ids, rollup: Rollup) -> None:
-        """Adds the next piece of the range: its hours, and the bucket of each."""
-        self._numeric.add_hours(ids, rollup)
+    def add_figures(self, ids: Ids, figures: Figures) -> None:
+        """Adds the next piece of the range: its stretches, and the bucket of each."""
+        self._numeric.add_figures(ids, figures)
 
     def reduced(self) -> Reduced:
         """All buckets that have points, ascending."""

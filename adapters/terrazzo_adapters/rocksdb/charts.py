@@ -6,7 +6,7 @@ An hour's columns are read from disk if they are valid; otherwise its records ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from rocksdict import RdictIter
 
+from terrazzo.ports.store import Figures, Undivided
 from terrazzo_adapters.columns.column import TEXT, PointColumn, build_columns, encode_column, parse_column, read_columns
 from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
-from terrazzo_adapters.columns.rollup import Rollup
+from terrazzo_adapters.columns.rollup import HOUR_US, PARTS_US, chosen, outside, with_points
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
 from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
-from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
+from terrazzo_adapters.rocksdb.keys import LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
 from terrazzo_adapters.rocksdb.sealed import guarded
 
@@ -55,90 +56,133 @@ def feed(
 ) -> None:
     """Adds the columns of a range to ``target``, oldest first; both ends are inclusive.
 
-    Of a segment whose hours lie in one bucket each only rollups are read, where it has them.
+    Of what lies in one bucket only rollups are read, where a segment has them.
     """
-    for columns in _pieces(view, series, keys, start_us, end_us, target.takes_hours):
-        target.add(columns)
+    for piece in _pieces(view, series, keys, start_us, end_us, target.undivided):
+        target.add(piece.columns)
+
+
+Columns = dict[str, PointColumn | Figures]
+
+
+class _Piece(NamedTuple):
+    """Columns of a stretch. ``until_us``: when it ends, inclusive."""
+
+    columns: Columns
+    until_us: int
 
 
 class ColumnPiece(NamedTuple):
     """Columns of a part of a range, oldest first. ``next_us``: where the rest begins; None: that was all."""
 
-    columns: list[dict[str, PointColumn]]
+    columns: list[Columns]
     next_us: int | None
 
 
-def column_piece(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> ColumnPiece:
-    """The columns of the beginning of a range, of about ``_PIECE_POINTS`` points; without empty ones."""
+def column_piece(
+    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int, undivided: Undivided | None = None
+) -> ColumnPiece:
+    """The columns of the beginning of a range, of about ``_PIECE_POINTS`` points or figures; without empty ones."""
     found, points = [], 0
-    for columns in _pieces(view, series, keys, start_us, end_us, _never):
-        filled = {
-            key: column for key, column in columns.items() if not isinstance(column, Rollup) and len(column.times_us)
-        }
+    for columns, until_us in _pieces(view, series, keys, start_us, end_us, undivided):
+        filled = {key: column for key, column in columns.items() if _length(column)}
         if not filled:
             continue
         found.append(filled)
-        points += sum(len(column.times_us) for column in filled.values())
+        points += sum(map(_length, filled.values()))
         if points >= _PIECE_POINTS:
-            last_us = max(int(column.times_us[-1]) for column in filled.values())
-            return ColumnPiece(found, last_us + 1 if last_us < end_us else None)
+            return ColumnPiece(found, until_us + 1 if until_us < end_us else None)
     return ColumnPiece(found, None)
 
 
-TakesHours = Callable[[int, int], bool]
-"""Whether hours may stand for the points of a range (UTC microseconds, both ends inclusive)."""
-
-
-def _never(_first_us: int, _last_us: int) -> bool:
-    return False
+def _length(column: PointColumn | Figures) -> int:
+    return len(column.starts_us if isinstance(column, Figures) else column.times_us)
 
 
 def _pieces(
-    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int, takes_hours: TakesHours
-) -> Iterator[Mapping[str, PointColumn | Rollup]]:
+    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int, undivided: Undivided | None
+) -> Iterator[_Piece]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
         rows = _Rows(view, series_id, keys, start_us, end_us, is_mosaic=series.startswith("m/"))
+        next_us = start_us
         for extent in extents_up(view, series_id, start_us, end_us):
-            yield from rows.pieces(start_us, extent.first_us - 1)
-            first_us, last_us = max(start_us, extent.first_us), min(extent.last_us, end_us)
-            late = list(rows.pieces(first_us, last_us))
-            whole = extent.is_whole and extent.is_within(start_us, end_us)
-            by_hour = whole and takes_hours(first_us, last_us)
-            yield _of_segment(view, extent, keys, first_us, last_us, late, by_hour=by_hour)
-            start_us = extent.last_us + 1
-        yield from rows.pieces(start_us, end_us)
+            yield from rows.pieces(next_us, extent.first_us - 1)
+            whole = _Whole(undivided, max(start_us, extent.first_us if extent.left_out else 0), end_us)
+            first_us, last_us = max(next_us, extent.first_us), min(extent.last_us, end_us)
+            late = [piece.columns for piece in rows.pieces(first_us, last_us)]
+            yield _Piece(_of_segment(view, extent, keys, (first_us, last_us), late, whole), last_us)
+            next_us = extent.last_us + 1
+        yield from rows.pieces(next_us, end_us)
+
+
+class _Whole(NamedTuple):
+    """Which stretches of a segment may stand as a whole: undivided, and all within a range, both ends inclusive."""
+
+    undivided: Undivided | None
+    start_us: int
+    end_us: int
+
+    def of(self, starts_us: NDArray[np.int64], length_us: int) -> NDArray[np.bool_]:
+        if self.undivided is None:
+            return np.zeros(len(starts_us), np.bool_)
+        within = (starts_us >= self.start_us) & (starts_us <= self.end_us - (length_us - 1))
+        return within & self.undivided(starts_us, length_us)
 
 
 def _of_segment(
     view: View,
     extent: Extent,
     keys: Sequence[str],
-    first_us: int,
-    last_us: int,
-    late: Sequence[Mapping[str, PointColumn]],
-    *,
-    by_hour: bool,
-) -> dict[str, PointColumn | Rollup]:
-    """The points of a segment's records in a range, with those that came late; as rollups where it can be."""
-    found: dict[str, PointColumn | Rollup] = {}
+    span_us: tuple[int, int],
+    late: Sequence[Columns],
+    whole: _Whole,
+) -> Columns:
+    """The points of a segment's records in a range, with those that came late; as figures where it can be."""
+    found: Columns = {}
     segment: Segment | None = None
     with guarded(extent):
         segment = open_segment(view, extent)
     for key in keys:
-        more = [columns[key] for columns in late if key in columns and len(columns[key].times_us)]
-        if segment is not None and by_hour and not more and (rollup := _rollup(segment, extent, key)) is not None:
-            found[key] = rollup
+        more = [column for columns in late if isinstance(column := columns.get(key), PointColumn) and _length(column)]
+        figures = None if segment is None or more else _figures(segment, extent, key, span_us, whole)
+        if figures is not None:
+            found[key] = figures
         else:
-            column = _NO_POINTS if segment is None else _column(segment, extent, key).between(first_us, last_us)
+            column = _NO_POINTS if segment is None else _column(segment, extent, key).between(*span_us)
             found[key] = _merged([column, *more])
     return found
 
 
-def _rollup(segment: Segment, extent: Extent, key: str) -> Rollup | None:
+def _figures(segment: Segment, extent: Extent, key: str, span_us: tuple[int, int], whole: _Whole) -> Figures | None:
+    """What of a name's points lies in undivided hours or quarters of them, as figures, and the others as they are."""
+    if whole.undivided is None:
+        return None
     with guarded(extent):
-        return segment.rollup(key)
+        rollup, length_us = segment.rollup(key), HOUR_US
+        if rollup is None:
+            return None
+        slot_us = _part_of_hours(whole.undivided, rollup.starts_us)
+        shorter = segment.shorter_rollup(key, slot_us) if slot_us < HOUR_US else None
+        if shorter is not None:
+            rollup, length_us = shorter, slot_us
+        kept = whole.of(rollup.starts_us, length_us)
+        if kept.all():
+            return rollup
+        if not kept.any():
+            return None
+        rollup = chosen(rollup, kept)
+        return with_points(rollup, outside(segment.column(key).between(*span_us), rollup.starts_us, length_us))
     return None
+
+
+def _part_of_hours(undivided: Undivided, hours_us: NDArray[np.int64]) -> int:
+    """The longest part of an hour (microseconds) of which none is divided; an hour where there is no such part."""
+    divided_us = hours_us[~undivided(hours_us, HOUR_US)]
+    for slot_us in PARTS_US if len(divided_us) else ():
+        if undivided((np.arange(0, HOUR_US, slot_us)[:, None] + divided_us).ravel(), slot_us).all():
+            return slot_us
+    return HOUR_US
 
 
 def _column(segment: Segment, extent: Extent, key: str) -> PointColumn:
@@ -174,7 +218,7 @@ class _Rows:
         self._hours = walk_hours(view, series_id, start_us, end_us)
         self._held: deque[Hour] = deque()  # those that the next range may need, too
 
-    def pieces(self, start_us: int, end_us: int) -> Iterator[dict[str, PointColumn]]:
+    def pieces(self, start_us: int, end_us: int) -> Iterator[_Piece]:
         """The columns of a range, both ends inclusive, hour by hour, oldest first; ranges come in order."""
         while self._held and (self._held[0].number + 1) * HOUR_US <= start_us:
             self._held.popleft()
@@ -182,16 +226,16 @@ class _Rows:
             if hour.number * HOUR_US > end_us:
                 return
             if (hour.number + 1) * HOUR_US > start_us:
-                yield self._columns(hour, start_us, end_us)
+                yield _Piece(self._columns(hour, start_us, end_us), min((hour.number + 1) * HOUR_US - 1, end_us))
 
     def _further(self) -> Iterator[Hour]:
         for hour in self._hours:
             self._held.append(hour)
             yield hour
 
-    def _columns(self, hour: Hour, start_us: int, end_us: int) -> dict[str, PointColumn]:
+    def _columns(self, hour: Hour, start_us: int, end_us: int) -> Columns:
         if hour.tally is None:
-            return _decoded(self._view, self._series_id, self._keys, self._read, *hour.cut(start_us, end_us))
+            return {**_decoded(self._view, self._series_id, self._keys, self._read, *hour.cut(start_us, end_us))}
         stored = _stored(self._cursor, self._series_id, hour, self._keys)
         return {key: column.between(start_us, end_us) for key, column in stored.items()}
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.ports.store import ANY_SIZE, MOST_BUCKETS, Buckets, Curve, Fn, Page, Points, Record
+from terrazzo.ports.store import (
+    ANY_SIZE,
+    MOST_BUCKETS,
+    Buckets,
+    Curve,
+    Figures,
+    Fn,
+    Page,
+    Points,
+    Record,
+    Undivided,
+)
 from terrazzo_adapters.keyvalue.notes import read_notes
 from terrazzo_adapters.rocksdb import reads
 
@@ -84,17 +95,29 @@ class Queries(ABC):
         self, series: str, keys: Sequence[str], start_us: int, end_us: int
     ) -> AsyncGenerator[Mapping[str, Points], None]:
         """The points of a range as arrays, oldest first, each piece from a snapshot of its own."""
+        async for piece in self._stretches(series, keys, start_us, end_us, None):
+            yield {key: each for key, each in piece.items() if isinstance(each, Points)}
 
+    async def digests(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, undivided: Undivided
+    ) -> AsyncGenerator[Mapping[str, Points | Figures], None]:
+        """The same, with figures of what is undivided where segments have them."""
+        async for piece in self._stretches(series, keys, start_us, end_us, undivided):
+            yield piece
+
+    async def _stretches(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, undivided: Undivided | None
+    ) -> AsyncGenerator[Mapping[str, Points | Figures], None]:
         def ask(view: Snapshot, start_us: int) -> ColumnPiece:
             from terrazzo_adapters.rocksdb import charts  # its library is heavy
 
-            return charts.column_piece(view, series, keys, start_us, end_us)
+            return charts.column_piece(view, series, keys, start_us, end_us, undivided)
 
         next_us: int | None = start_us
         while next_us is not None:
             piece = await self._read(ask, next_us)
             for columns in piece.columns:
-                yield {key: Points(*column) for key, column in columns.items()}
+                yield {key: each if isinstance(each, Figures) else Points(*each) for key, each in columns.items()}
             next_us = piece.next_us
 
     async def resample(

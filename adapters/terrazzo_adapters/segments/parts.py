@@ -37,6 +37,11 @@ def rollup_part(name: str) -> bytes:
     return b"h" + name.encode()
 
 
+def shorter_part(name: str, slot_us: int) -> bytes:
+    """What one name's rollup by less than hours is kept under in memory; no segment stores one."""
+    return b"q%d/" % slot_us + name.encode()
+
+
 class SegmentDamaged(Exception):
     """A part of a segment is missing, or is not what was written; the others may still be read."""
 

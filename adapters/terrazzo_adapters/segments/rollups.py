@@ -6,9 +6,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from terrazzo.ports.store import Figures
 from terrazzo_adapters.columns.column import FLAG, TEXT, PointColumn
 from terrazzo_adapters.columns.resample import first_equal, run_starts
-from terrazzo_adapters.columns.rollup import HOUR_US, Rollup
+from terrazzo_adapters.columns.rollup import HOUR_US
 from terrazzo_adapters.segments.numeric import (
     decode_floats,
     decode_integers,
@@ -40,21 +41,21 @@ class _Stored(msgspec.Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(_Stored)
 
 
-def make_rollup(column: PointColumn) -> Rollup | None:
-    """The rollup of a name's points; None where it would not say all, or is not worth it."""
+def make_rollup(column: PointColumn, slot_us: int = HOUR_US) -> Figures | None:
+    """The rollup of a name's points by hours or parts of them; None where it would not say all, or is not worth it."""
     times_us, numbers, kinds = column.times_us, column.numbers, column.kinds
     if not len(numbers) or kinds[0] == TEXT or (kinds != kinds[0]).any() or (times_us[1:] == times_us[:-1]).any():
         return None
-    hours = times_us // HOUR_US
-    starts = run_starts(hours)
+    slots = times_us // slot_us
+    starts = run_starts(slots)
     sums = _sums(numbers, starts)
-    if len(numbers) < LEAST_POINTS * len(starts) or not np.isfinite(sums).all():
+    if len(numbers) * HOUR_US < LEAST_POINTS * slot_us * len(starts) or not np.isfinite(sums).all():
         return None
-    ends = np.append(starts[1:], len(hours))
+    ends = np.append(starts[1:], len(slots))
     lowest = first_equal(numbers, np.minimum.reduceat(numbers, starts), starts, ends)
     highest = first_equal(numbers, np.maximum.reduceat(numbers, starts), starts, ends)
     places = np.stack((starts, lowest, highest, ends - 1))
-    return Rollup(int(kinds[0]), hours[starts], ends - starts, sums, numbers[places], times_us[places])
+    return Figures(int(kinds[0]), slots[starts] * slot_us, ends - starts, sums, numbers[places], times_us[places])
 
 
 def _sums(numbers: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -66,14 +67,14 @@ def _sums(numbers: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.
         return np.add.reduceat(numbers, starts)
 
 
-def encode_rollup(rollup: Rollup, packing: Packing) -> bytes:
+def encode_rollup(rollup: Figures, packing: Packing) -> bytes:
     """A rollup as bytes."""
-    offsets = rollup.times_us - rollup.starts_us()
+    offsets = rollup.times_us - rollup.starts_us
     return msgspec.msgpack.encode(
         _Stored(
             kind=rollup.kind,
-            count=len(rollup.hours),
-            hours=encode_integers(rollup.hours, packing),
+            count=len(rollup.starts_us),
+            hours=encode_integers(rollup.starts_us // HOUR_US, packing),
             counts=encode_integers(rollup.counts, packing),
             sums=encode_floats(rollup.sums, packing),
             values=encode_floats(rollup.values.ravel(), packing),
@@ -82,7 +83,7 @@ def encode_rollup(rollup: Rollup, packing: Packing) -> bytes:
     )
 
 
-def decode_rollup(data: bytes, most: int) -> Rollup:
+def decode_rollup(data: bytes, most: int) -> Figures:
     """The reverse of ``encode_rollup``, for a segment of ``most`` records.
 
     Raises:
@@ -102,7 +103,12 @@ def decode_rollup(data: bytes, most: int) -> Rollup:
     if counts.min() < 1 or counts.max() > most or not 0 <= offsets.min() <= offsets.max() < HOUR_US:
         raise Damaged("rollup: counts or times that don't fit")
     sums = decode_floats(stored.sums, stored.count)
-    rollup = Rollup(stored.kind, hours, counts, sums, values, hours * HOUR_US + offsets)
+    starts_us = hours * HOUR_US
+    return frozen(Figures(stored.kind, starts_us, counts, sums, values, starts_us + offsets))
+
+
+def frozen(rollup: Figures) -> Figures:
+    """The same, which nobody can change any more."""
     for array in rollup[1:]:
         array.flags.writeable = False
     return rollup

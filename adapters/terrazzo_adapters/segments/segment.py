@@ -8,18 +8,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from terrazzo.ports.store import Figures
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
-from terrazzo_adapters.columns.rollup import Rollup
 from terrazzo_adapters.segments.named_records import NamedRecords
-from terrazzo_adapters.segments.parts import TIMES, Memory, Parts, rollup_part, value_part
+from terrazzo_adapters.segments.parts import TIMES, Memory, Parts, rollup_part, shorter_part, value_part
 from terrazzo_adapters.segments.payload_records import PayloadRecords
-from terrazzo_adapters.segments.rollups import decode_rollup
+from terrazzo_adapters.segments.rollups import decode_rollup, frozen, make_rollup
 from terrazzo_adapters.segments.summary import Summary
 from terrazzo_adapters.segments.times import Orders, decode_times
 
 _TEXT_BYTES = 49  # of a text, beside its characters
+_NO_TIMES = np.zeros(0, np.int64)
+_NO_FIGURES = Figures(0, _NO_TIMES, _NO_TIMES, np.zeros(0), np.zeros((4, 0)), np.zeros((4, 0), np.int64))
 
 
 class Segment:
@@ -105,7 +107,7 @@ class Segment:
         """One name's points in few numbers; None where no record carries it."""
         return self._records.summary(name)
 
-    def rollup(self, name: str) -> Rollup | None:
+    def rollup(self, name: str) -> Figures | None:
         """One name's points by UTC hour; None where there is none, and the points have to be read."""
         part = rollup_part(name)
         if not self._parts.has(part):
@@ -113,8 +115,22 @@ class Segment:
         return self._parts.once(
             part,
             lambda: self._parts.decoded(part, lambda data: decode_rollup(data, self.count)),
-            lambda rollup: sum(each.nbytes for each in rollup[1:]),
+            _bytes_of,
         )
+
+    def shorter_rollup(self, name: str, slot_us: int) -> Figures | None:
+        """One name's points by a half or a quarter of an hour, made of its column and kept as if they were stored.
+
+        None where there is no rollup, or too few points.
+        """
+        if not self._parts.has(rollup_part(name)):
+            return None
+        found = self._parts.once(shorter_part(name, slot_us), lambda: self._shorter_rollup(name, slot_us), _bytes_of)
+        return found if len(found.starts_us) else None
+
+    def _shorter_rollup(self, name: str, slot_us: int) -> Figures:
+        made = make_rollup(self.column(name), slot_us)
+        return _NO_FIGURES if made is None else frozen(made)
 
     @cached_property
     def _orders(self) -> Orders:
@@ -127,6 +143,10 @@ class Segment:
     @cached_property
     def _records(self) -> NamedRecords | PayloadRecords:
         return NamedRecords(self._parts) if self.is_mosaic else PayloadRecords(self._parts, self.times_us)
+
+
+def _bytes_of(figures: Figures) -> int:
+    return sum(each.nbytes for each in figures[1:])
 
 
 def _carrying(bodies: Iterable[bytes], keys: Set[str]) -> int:

@@ -11,6 +11,7 @@ conditions   what of WHERE is a range of time, and what of it holds for rows
 vectors      values of one name in arrays, and rows of them
 windows      GROUP BY time
 aggregates   windows of points to one value, or a few
+digests      what windows have in few figures, where functions need no more
 transforms   series of values to others: differences, derivatives, fill
 planning     what a SELECT reads, and whether it makes sense
 select       a SELECT over rows

@@ -134,16 +134,17 @@ def _last(points: Windowed, starts: Places, _args: Sequence[float]) -> Places:
 
 
 def _min(points: Windowed, starts: Places, _args: Sequence[float]) -> Places:
-    return _first_equal(points, starts, np.minimum.reduceat(points.vector.numbers, starts))
+    return first_of_equals(points.vector.numbers, starts, np.minimum)
 
 
 def _max(points: Windowed, starts: Places, _args: Sequence[float]) -> Places:
-    return _first_equal(points, starts, np.maximum.reduceat(points.vector.numbers, starts))
+    return first_of_equals(points.vector.numbers, starts, np.maximum)
 
 
-def _first_equal(points: Windowed, starts: Places, wanted: Floats) -> Places:
-    runs = np.repeat(np.arange(len(starts)), _lengths(points, starts))
-    places = np.flatnonzero(points.vector.numbers == wanted[runs])
+def first_of_equals(numbers: Floats, starts: Places, extreme: np.ufunc) -> Places:
+    """Where the lowest (``np.minimum``) or highest (``np.maximum``) of each run of numbers stands first."""
+    runs = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(numbers))))
+    places = np.flatnonzero(numbers == extreme.reduceat(numbers, starts)[runs])
     return places[run_starts(runs[places])]
 
 

@@ -134,6 +134,11 @@ def may_hold(where: Expr | None, tags: Mapping[str, str]) -> bool:
     return where is None or _known(where, tags) is not False
 
 
+def must_hold(where: Expr | None, tags: Mapping[str, str]) -> bool:
+    """Whether a condition holds for every row of a series with these tags, whatever its fields are."""
+    return where is None or _known(where, tags) is True
+
+
 def _known(expr: Expr, tags: Mapping[str, str]) -> bool | None:
     """Whether it holds for all rows or for none; None: that depends on fields."""
     if isinstance(expr, Logic):

@@ -19,6 +19,7 @@ from terrazzo.influxql.aggregates import (
     points_of,
 )
 from terrazzo.influxql.conditions import Span
+from terrazzo.influxql.digests import CHOSEN, REDUCED, Digest
 from terrazzo.influxql.errors import QueryError
 from terrazzo.influxql.moments import SECOND_NS
 from terrazzo.influxql.planning import calls_in, moved, windows_before
@@ -47,7 +48,7 @@ class Evaluation:
     tags: Collection[str]
     most_windows: int
 
-    def stream(self, expr: Expr, rows: Rows) -> Stream:
+    def stream(self, expr: Expr, rows: Rows | Digest) -> Stream:
         """The values of a column.
 
         Raises:
@@ -65,7 +66,7 @@ class Evaluation:
         found = filled(stream, places, self.windows.starts(every), self.select.fill, is_count=False)
         return found._replace(rows=stream.rows), places
 
-    def _stream(self, expr: Expr, rows: Rows, span: Span) -> Stream:
+    def _stream(self, expr: Expr, rows: Rows | Digest, span: Span) -> Stream:
         match expr:
             case Call(name) if name in TRANSFORMS:
                 return self._transformed(expr, rows, span)
@@ -81,8 +82,9 @@ class Evaluation:
 
     # Points
 
-    def _points(self, call: Call, rows: Rows, span: Span) -> tuple[Windowed, Places]:
+    def _points(self, call: Call, rows: Rows | Digest, span: Span) -> tuple[Windowed, Places]:
         """The points that a function takes, and the row of each."""
+        assert isinstance(rows, Rows), "digests are for functions that need no points"
         argument = call.args[0] if call.args else None
         if isinstance(argument, Call) and argument.name == "distinct" and call.name == "count":
             points, places = self._points(argument, rows, span)
@@ -112,9 +114,13 @@ class Evaluation:
 
     # Windows
 
-    def _windowed(self, call: Call, rows: Rows, span: Span) -> Stream:
+    def _windowed(self, call: Call, rows: Rows | Digest, span: Span) -> Stream:
         """One value of each window, or several points of it."""
-        if call.name in SELECTORS or call.name in CHOOSERS:
+        if isinstance(rows, Digest):
+            stream, ids = self._digested(call, rows, span)
+            if not len(ids):
+                return self._empty(rows, span)
+        elif call.name in SELECTORS or call.name in CHOOSERS:
             stream, ids = self._chosen(call, rows, span)
             if call.name in CHOOSERS:
                 return self._in_order(stream)
@@ -130,18 +136,36 @@ class Evaluation:
             stream = Stream(self._times(ids, span), REDUCERS[call.name](points, starts))
         return self._filled(call, stream, ids, span)
 
-    def _empty(self, rows: Rows, span: Span) -> Stream:
+    def _digested(self, call: Call, digest: Digest, span: Span) -> tuple[Stream, NDArray[np.int64]]:
+        """One value of each window that has points, without the points."""
+        argument = call.args[0]
+        assert isinstance(argument, Ref)
+        field = digest.field(argument.name)
+        row = CHOSEN.get(call.name)
+        if row is None:
+            return Stream(self._times(field.ids, span), REDUCED[call.name](field)), field.ids
+        keeps_time = self.windows is None and self._is_alone
+        times = field.times[row] if keeps_time else self._times(field.ids, span)
+        return Stream(times, field.vector(row)), field.ids
+
+    def _empty(self, rows: Rows | Digest, span: Span) -> Stream:
         """Of a field without points: nothing, or what fills windows where others of the group have points."""
         none = np.zeros(0, np.int64)
         stream = Stream(none, nothing(0))
         if self.windows is None or self.select.fill.kind != "number" or self._is_alone:
             return stream
-        there = rows.times[self._in_span(rows.times, span)]
+        there = self._windows_of(self.windows, rows, span)
         if not len(there):
             return stream
-        starts = self.windows.starts(self._every(self.windows.ids(there[[0, -1]]), span))
+        starts = self.windows.starts(self._every(there[[0, -1]], span))
         starts = starts[::-1] if self.select.is_descending else starts
         return filled(stream, none, starts, self.select.fill, is_count=False)
+
+    def _windows_of(self, windows: Windows, rows: Rows | Digest, span: Span) -> NDArray[np.int64]:
+        """The windows that have points of any field, ascending."""
+        if isinstance(rows, Digest):
+            return rows.ids
+        return windows.ids(rows.times[self._in_span(rows.times, span)])
 
     def _chosen(self, call: Call, rows: Rows, span: Span) -> tuple[Stream, NDArray[np.int64]]:
         points, places = self._points(call, rows, span)
@@ -190,7 +214,7 @@ class Evaluation:
 
     # What follows from others
 
-    def _transformed(self, call: Call, rows: Rows, span: Span) -> Stream:
+    def _transformed(self, call: Call, rows: Rows | Digest, span: Span) -> Stream:
         argument = call.args[0] if call.args else None
         if isinstance(argument, Call):
             if self.windows is None:
@@ -226,7 +250,7 @@ class Evaluation:
             raise QueryError(f"duration argument must be positive, in {call.name}()")
         return given.ns
 
-    def _integral(self, call: Call, rows: Rows, span: Span) -> Stream:
+    def _integral(self, call: Call, rows: Rows | Digest, span: Span) -> Stream:
         given = call.args[1] if len(call.args) > 1 else Length(SECOND_NS)
         if len(call.args) > 2 or not isinstance(given, Length) or given.ns <= 0:
             raise QueryError("second argument must be a duration")
@@ -238,7 +262,7 @@ class Evaluation:
         times = np.zeros(1, np.int64) if self.windows is None else self.windows.starts(ids)
         return self._in_order(Stream(times, integral(points, given.ns, edges)))
 
-    def _mathematics(self, name: str, args: Sequence[Expr], rows: Rows, span: Span) -> Stream:
+    def _mathematics(self, name: str, args: Sequence[Expr], rows: Rows | Digest, span: Span) -> Stream:
         streams = [None if isinstance(arg, Constant) else self._stream(arg, rows, span) for arg in args]
         real = [stream for stream in streams if stream is not None]
         times, vectors = _together(real)
@@ -249,7 +273,7 @@ class Evaluation:
         ]
         return Stream(times, mathematics(name, values))
 
-    def _combined(self, sign: str, left: Expr, right: Expr, rows: Rows, span: Span) -> Stream:
+    def _combined(self, sign: str, left: Expr, right: Expr, rows: Rows | Digest, span: Span) -> Stream:
         sides = []
         for side in (left, right):
             is_fixed = isinstance(side, Constant | Length)

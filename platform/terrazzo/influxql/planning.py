@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from terrazzo.influxql.aggregates import CHOOSERS, OF_ALL_KINDS, REDUCERS, SELECTORS
 from terrazzo.influxql.conditions import Span
+from terrazzo.influxql.digests import CHOSEN, REDUCED
 from terrazzo.influxql.errors import QueryError
+from terrazzo.influxql.moments import SECOND_NS
 from terrazzo.influxql.syntax import (
     Binary,
     Call,
@@ -27,6 +29,7 @@ AGGREGATES = frozenset((*REDUCERS, *SELECTORS, *CHOOSERS, *TRANSFORMS, "integral
 _ALONE = frozenset(("bottom", "distinct", "top"))
 _REWINDS = frozenset(TRANSFORMS) - {"cumulative_sum"}
 _MOST_EXPANDED = 1_000
+_LEAST_WINDOW_NS = 900 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,41 @@ def moved(span: Span, length_ns: int, *, is_descending: bool) -> Span:
     if is_descending:
         return Span(span.start_ns, span.end_ns + length_ns) if span.has_end else span
     return Span(span.start_ns - length_ns, span.end_ns) if span.has_start else span
+
+
+# Digests
+
+
+def takes_digests(select: Select, tags: Collection[str]) -> bool:
+    """Whether digests say enough for all that is asked for: functions of fields by name, over one range.
+
+    Windows shorter than what stores have figures of are quicker from rows.
+    """
+    if 0 < select.interval_ns < _LEAST_WINDOW_NS:
+        return False
+    exprs = [column.expr for column in select.columns]
+    if any(map(_has_plain, exprs)) or any(isinstance(expr, Wildcard) for expr in walk(exprs)):
+        return False
+    reaches = [reach for expr in exprs for reach in _reaches(expr, tags)]
+    return bool(reaches) and None not in reaches and len(set(reaches)) == 1
+
+
+def _reaches(expr: Expr, tags: Collection[str]) -> Iterator[int | None]:
+    """How many windows before the range each function takes; None: it needs more than a digest."""
+    match expr:
+        case Call(name, (Ref(field, cast),)) if name in CHOSEN or name in REDUCED:
+            yield None if is_tag(field, cast, tags) else 0
+        case Call(name, (Call() as inner, *_)) if name in TRANSFORMS:
+            for reach in _reaches(inner, tags):
+                yield None if reach is None else reach + windows_before(expr)
+        case Call(name, args) if name not in AGGREGATES:
+            for arg in args:
+                yield from _reaches(arg, tags)
+        case Binary(_, left, right):
+            yield from _reaches(left, tags)
+            yield from _reaches(right, tags)
+        case Call():
+            yield None
 
 
 # Wildcards

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from terrazzo.influxql.conditions import Span, mask_of
+from terrazzo.influxql.digests import DigestTable, merged_digests
 from terrazzo.influxql.evaluation import Evaluation
 from terrazzo.influxql.planning import calls_in, check, column_names, expanded, walk
 from terrazzo.influxql.syntax import Call, Column, Cut, Expr, Ref, Select, Wildcard
@@ -66,6 +67,21 @@ class Question:
     most_windows: int
 
 
+class _Table(Protocol):
+    """The series that rows, or a digest, are of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tags(self) -> Mapping[str, str]: ...
+
+
+T = TypeVar("T", bound=_Table)
+_Values = Callable[[Evaluation, Sequence[T]], tuple[Times, list[Vector]]]
+"""The times and the columns of a group's tables."""
+
+
 def answer(question: Question, tables: Sequence[Table]) -> list[ResultSeries]:
     """The series of the answer.
 
@@ -74,12 +90,43 @@ def answer(question: Question, tables: Sequence[Table]) -> list[ResultSeries]:
     """
     select = replace(question.select, columns=_without_time(question.select.columns))
     check(select)
-    tags = sorted({tag for table in tables for tag in table.tags})
+    tags = _tags_of(tables)
     if question.where is not None:
         tables = [_filtered(table, question.where, tags) for table in tables]
     tables = [table for table in tables if len(table.rows.times)]
     dimensions = _dimensions(select, tags)
     select = _named(select, tables, [tag for tag in tags if tag not in dimensions])
+    calls = calls_in([column.expr for column in select.columns])
+
+    def values(evaluation: Evaluation, members: Sequence[Table]) -> tuple[Times, list[Vector]]:
+        rows = merged(members)
+        return _aggregated(evaluation, rows) if calls else _raw(select, rows, tags)
+
+    return _answered(question, select, tables, tags, values)
+
+
+def answer_of_digests(question: Question, tables: Sequence[DigestTable]) -> list[ResultSeries]:
+    """The same of digests, for a SELECT that needs no more, and whose condition holds for all rows.
+
+    Raises:
+        QueryError: as ``answer``.
+    """
+    select = replace(question.select, columns=_without_time(question.select.columns))
+    check(select)
+
+    def values(evaluation: Evaluation, members: Sequence[DigestTable]) -> tuple[Times, list[Vector]]:
+        digest = merged_digests(members)
+        return _together(evaluation, [evaluation.stream(column.expr, digest) for column in select.columns])
+
+    tables = [table for table in tables if table.digest.fields]
+    return _answered(question, select, tables, _tags_of(tables), values)
+
+
+def _answered(
+    question: Question, select: Select, tables: Sequence[T], tags: Sequence[str], values: _Values[T]
+) -> list[ResultSeries]:
+    """The series of the groups of tables."""
+    dimensions = _dimensions(select, tags)
     names = ["time", *column_names(select.columns)]
     groups = _groups(tables, dimensions)
     evaluation = Evaluation(
@@ -90,16 +137,18 @@ def answer(question: Question, tables: Sequence[Table]) -> list[ResultSeries]:
         tags=tags,
         most_windows=question.most_windows // max(1, len(groups)),
     )
-    calls = calls_in([column.expr for column in select.columns])
     found = []
-    for (name, values), members in groups:
-        rows = merged(members)
-        times, vectors = _aggregated(evaluation, rows) if calls else _raw(select, rows, tags)
+    for (name, values_of_tags), members in groups:
+        times, vectors = values(evaluation, members)
         if select.is_descending:
             order = np.argsort(-times, kind="stable")
             times, vectors = times[order], [vector.take(order) for vector in vectors]
-        found.append(ResultSeries(name, dict(zip(dimensions, values, strict=True)), names, times, vectors))
+        found.append(ResultSeries(name, dict(zip(dimensions, values_of_tags, strict=True)), names, times, vectors))
     return _cut_series([_cut(series, select.cut) for series in found if len(series.times)], select.cut)
+
+
+def _tags_of(tables: Sequence[_Table]) -> list[str]:
+    return sorted({tag for table in tables for tag in table.tags})
 
 
 def _without_time(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -137,10 +186,8 @@ def _named(select: Select, tables: Sequence[Table], tags: Sequence[str]) -> Sele
     return expanded(select, fields, numeric, others, tags)
 
 
-def _groups(
-    tables: Sequence[Table], dimensions: Sequence[str]
-) -> list[tuple[tuple[str, tuple[str, ...]], list[Table]]]:
-    groups: dict[tuple[str, tuple[str, ...]], list[Table]] = {}
+def _groups(tables: Sequence[T], dimensions: Sequence[str]) -> list[tuple[tuple[str, tuple[str, ...]], list[T]]]:
+    groups: dict[tuple[str, tuple[str, ...]], list[T]] = {}
     for table in tables:
         key = table.name, tuple(table.tags.get(tag, "") for tag in dimensions)
         groups.setdefault(key, []).append(table)
@@ -174,7 +221,11 @@ def _aggregated(evaluation: Evaluation, rows: Rows) -> tuple[Times, list[Vector]
     plain = [column for column in columns if not calls_in([column.expr])]
     if plain and isinstance(chosen, Call):
         return _with_plain(evaluation, rows, chosen, columns)
-    streams = [evaluation.stream(column.expr, rows) for column in columns]
+    return _together(evaluation, [evaluation.stream(column.expr, rows) for column in columns])
+
+
+def _together(evaluation: Evaluation, streams: Sequence[Stream]) -> tuple[Times, list[Vector]]:
+    """The rows of an answer from its columns."""
     if len(streams) == 1:
         return _dense(streams[0], evaluation.select)
     return _side_by_side(streams, is_descending=evaluation.select.is_descending)

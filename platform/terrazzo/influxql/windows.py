@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.influxql.vectors import Times
+from terrazzo.influxql.vectors import Mask, Times
 
 _DAY_S = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,6 +41,23 @@ class Windows:
         first = shown - self._clocks.offsets_ns(shown)
         return shown - self._clocks.offsets_ns(first)
 
+    def hold(self, starts: Times, length_ns: int) -> Mask:
+        """Which stretches of time, of one length, lie in one window each, with no change of the clocks within."""
+        if self.interval_ns < length_ns or not len(starts):
+            return np.zeros(len(starts), np.bool_)
+        ends = starts + (length_ns - 1)
+        held = self.ids(starts) == self.ids(ends)
+        if self._clocks is not None:
+            held &= self._clocks.offsets_ns(starts) == self._clocks.offsets_ns(ends)
+        return np.asarray(held)
+
+    def ascend(self, first_ns: int, last_ns: int) -> bool:
+        """Whether no window comes back between two times, as it may where clocks are put back."""
+        if self._clocks is None:
+            return True
+        changes = np.array(self._clocks.changes_ns(first_ns, last_ns), np.int64)
+        return not len(changes) or bool((self.ids(changes - 1) <= self.ids(changes)).all())
+
 
 class _Clocks:
     """How far a zone's clocks are ahead of UTC, by time."""
@@ -50,13 +67,17 @@ class _Clocks:
 
     def offsets_ns(self, times: Times) -> Times:
         """Nanoseconds ahead, for each time."""
-        first, last = (int(np.clip(edge // 10**9, _EARLIEST_S, _LATEST_S)) for edge in (times.min(), times.max()))
-        changes, offsets = self._changes(first, last)
+        changes, offsets = self._changes(int(times.min()), int(times.max()))
         places = np.searchsorted(np.array(changes, np.int64) * 10**9, times, "right")
         return np.array(offsets, np.int64)[places] * 10**9
 
-    def _changes(self, first_s: int, last_s: int) -> tuple[list[int], list[int]]:
+    def changes_ns(self, first_ns: int, last_ns: int) -> list[int]:
+        """When clocks change in a range."""
+        return [second * 10**9 for second in self._changes(first_ns, last_ns)[0]]
+
+    def _changes(self, first_ns: int, last_ns: int) -> tuple[list[int], list[int]]:
         """The seconds at which clocks change in a range, and the seconds ahead before, between and after."""
+        first_s, last_s = (min(max(edge // 10**9, _EARLIEST_S), _LATEST_S) for edge in (first_ns, last_ns))
         changes: list[int] = []
         offsets = [self._offset_s(first_s)]
         for day in range(first_s // _DAY_S, last_s // _DAY_S + 1):

@@ -21,7 +21,7 @@ from, so that a reader of notes after a crash knows exactly what the records say
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -97,6 +97,26 @@ class Points(NamedTuple):
     kinds: NDArray[np.uint8]
     numbers: NDArray[np.float64]
     texts: Sequence[str]
+
+
+class Figures(NamedTuple):
+    """Stretches of one name's points in few figures each, oldest first, none over another: an hour, or a single point.
+
+    ``starts_us``: UTC microseconds at or before the first point of each. ``values`` and ``times_us`` have four rows, of
+    each stretch the first, lowest, highest and last point, of equal ones the earliest. All points are numbers
+    (``kind`` 0), or all are true or false (1; 1 and 0 in ``values``); no two share a time.
+    """
+
+    kind: int
+    starts_us: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    values: NDArray[np.float64]
+    times_us: NDArray[np.int64]
+
+
+Undivided = Callable[["NDArray[np.int64]", int], "NDArray[np.bool_]"]
+"""Of stretches, by when they begin and how long they all are (UTC microseconds): which may stand as a whole."""
 
 
 class Seen(NamedTuple):
@@ -253,6 +273,11 @@ class TimeSeriesStore(Protocol):
         A piece has the names that have points in it, and is not empty. Numbers that are not finite are no points.
         Holds nothing between pieces, as ``scan``.
         """
+
+    def digests(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, undivided: Undivided
+    ) -> AsyncGenerator[Mapping[str, Points | Figures], None]:
+        """As ``columns``; where the store has figures of stretches that are ``undivided``, these instead of points."""
 
     async def resample(
         self,

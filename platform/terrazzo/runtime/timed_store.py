@@ -14,12 +14,14 @@ from terrazzo.ports.store import (
     MOST_BUCKETS,
     Buckets,
     Curve,
+    Figures,
     Fn,
     Page,
     Points,
     Record,
     StoreStats,
     TimeSeriesStore,
+    Undivided,
 )
 
 QUERIES = (
@@ -32,6 +34,7 @@ QUERIES = (
     "scan",
     "names",
     "columns",
+    "digests",
     "resample",
     "extremes",
 )
@@ -139,6 +142,20 @@ class TimedStore:
         try:
             while True:
                 with self._timed("columns"):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    async def digests(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, undivided: Undivided
+    ) -> AsyncGenerator[Mapping[str, Points | Figures], None]:
+        pieces = self._store.digests(series, keys, start_us, end_us, undivided=undivided)
+        try:
+            while True:
+                with self._timed("digests"):
                     piece = await anext(pieces, None)
                 if piece is None:
                     return

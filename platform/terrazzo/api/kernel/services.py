@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -463,6 +464,7 @@ class Services:
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
+    influx_series: Counter[str] = field(default_factory=Counter)  # that InfluxQL read, by how: digest or rows
     imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
     exports: CompanyTurns = field(default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16))
     queries: CompanyTurns = field(default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +41,7 @@ from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.certificates import Tls
-from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
+from terrazzo.runtime.assembly.collectors import BuildCollector, LabelledCollector, StatsCollector
 from terrazzo.runtime.assembly.host_metrics import HostCollector
 from terrazzo.runtime.assembly.logins import Logins
 from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
@@ -202,12 +203,12 @@ class GatewayServers:
             prefixes=msgspec.structs.asdict(self._config.api),
             readiness=self._readiness(),
             tasks=self._parts.tasks,
-            collectors=self._collectors(),
             proxies=TrustedProxies(self._config.http.trusted_proxies),
             allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,
             memory=parts.memory,
             **self._of_screens(),
+            **self._counted(),
         )
 
     def _of_screens(self) -> dict[str, Any]:
@@ -235,6 +236,13 @@ class GatewayServers:
         askers = TrustedProxies(config.broker.auth_from)
         access = self._parts.terminals.remote_access
         return BrokerAsking(access=access, token=config.broker.auth_token, askers=askers)
+
+    def _counted(self) -> dict[str, Any]:
+        """What is counted, and who shows it in ``/metrics``."""
+        series = Counter(digest=0, rows=0)
+        text = "Series that InfluxQL read, by how: as a digest, or as rows because more was asked for"
+        shown = LabelledCollector("terrazzo_influxql_series_total", "read", text, lambda: series)
+        return {"influx_series": series, "collectors": [*self._collectors(), shown]}
 
     def _collectors(self) -> Sequence[Collector]:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.influx.measurements import TAGS, Measurements, SeriesRef
-from terrazzo.influxql.conditions import Span, cut_time, may_hold
+from terrazzo.influxql.conditions import Span, cut_time, may_hold, must_hold
+from terrazzo.influxql.digests import Digest, DigestMaker, DigestTable
 from terrazzo.influxql.errors import QueryError
 from terrazzo.influxql.moments import zone_named
-from terrazzo.influxql.planning import Needs, check, needs_of, rewound
-from terrazzo.influxql.select import Question, ResultSeries, answer
+from terrazzo.influxql.planning import Needs, check, needs_of, rewound, takes_digests
+from terrazzo.influxql.select import Question, ResultSeries, answer, answer_of_digests
 from terrazzo.influxql.syntax import Measurement, Select, Wildcard
 from terrazzo.influxql.vectors import Table, table_of
 from terrazzo.influxql.windows import Windows
 from terrazzo.memory_shares import Holding
-from terrazzo.ports.store import MOST_BUCKETS, Points
+from terrazzo.ports.store import MOST_BUCKETS, Figures, Points
 from terrazzo.times import LATEST_US
 
 _POINT_BYTES = 40  # as it is read, and as it is computed with
@@ -70,18 +72,24 @@ class SelectReader:
         if select.interval_ns and not span.has_end:
             span = Span(span.start_ns, max(self._now_ns, span.start_ns))
         select = replace(select, tags=(*select.tags, *(each for each in dimensions if each not in select.tags)))
-        needs = needs_of(select, where, TAGS.get(database, ()))
+        windows = Windows(select.interval_ns, select.offset_ns, zone) if select.interval_ns else None
+        question = Question(select, where, span, windows, self._now_ns, MOST_BUCKETS)
         tables: list[Table] = []
+        refs: list[SeriesRef] = []
         for source in select.sources:
             if isinstance(source, Select):
                 found = await self._answer(source, database, span, select.tags)
                 tables += [series.as_table() for series in found]
-                continue
-            for ref in await self._measurements.find(source, self._database(source, database)):
-                if may_hold(where, ref.tags):
-                    tables.append(await self._table(ref, needs, rewound(select, span)))
-        windows = Windows(select.interval_ns, select.offset_ns, zone) if select.interval_ns else None
-        question = Question(select, where, span, windows, self._now_ns, MOST_BUCKETS)
+            else:
+                every = await self._measurements.find(source, self._database(source, database))
+                refs += [ref for ref in every if may_hold(where, ref.tags)]
+        needs = needs_of(select, where, TAGS.get(database, ()))
+        if not tables:
+            digests = await self._digests(question, refs, needs)
+            if digests is not None:
+                return await asyncio.to_thread(answer_of_digests, question, digests)
+        for ref in refs:
+            tables.append(await self._table(ref, needs, rewound(select, span)))
         return await asyncio.to_thread(answer, question, tables)
 
     @staticmethod
@@ -91,8 +99,40 @@ class SelectReader:
             raise QueryError(f"database not found: {found[:100]}" if found else "database name required")
         return found
 
+    async def _digests(self, question: Question, refs: Sequence[SeriesRef], needs: Needs) -> list[DigestTable] | None:
+        """The series in few figures; None where these don't tell all that is asked for."""
+        tags = {tag for ref in refs for tag in ref.tags}
+        if not takes_digests(question.select, tags) or not all(must_hold(question.where, ref.tags) for ref in refs):
+            return None
+        before, found = self._points, []
+        for ref in refs:
+            digest = await self._digest(ref, sorted(needs.names), question)
+            if digest is None:
+                self._points = before
+                self._holding.resize(before * _POINT_BYTES)
+                return None
+            found.append(DigestTable(ref.measurement, ref.tags, digest))
+        return found
+
+    async def _digest(self, ref: SeriesRef, names: Sequence[str], question: Question) -> Digest | None:
+        start_us, end_us = _microseconds(rewound(question.select, question.span))
+        maker = DigestMaker(question.windows)
+        if start_us > end_us:
+            return maker.finish()
+        pieces = self._services.store.digests(ref.series, names, start_us, end_us, undivided=maker.undivided)
+        async with aclosing(pieces) as found:
+            async for piece in found:
+                self._count(sum(map(_length, piece.values())))
+                if not await asyncio.to_thread(_add, maker, piece):
+                    return None
+        digest = await asyncio.to_thread(maker.finish)
+        if digest is not None:
+            self._services.influx_series["digest"] += 1
+        return digest
+
     async def _table(self, ref: SeriesRef, needs: Needs, span: Span) -> Table:
-        start_us, end_us = max(0, -(-span.start_ns // 1_000)), min(LATEST_US, span.end_ns // 1_000)
+        start_us, end_us = _microseconds(span)
+        self._services.influx_series["rows"] += 1
         if start_us > end_us:
             return Table(ref.measurement, ref.tags, table_of("", ref.tags, {}).rows)
         store = self._services.store
@@ -113,3 +153,16 @@ class SelectReader:
         if self._is_gone():
             raise QueryError("query interrupted")
         self._holding.grow(points * _POINT_BYTES)
+
+
+def _microseconds(span: Span) -> tuple[int, int]:
+    """The range that is read, both ends inclusive."""
+    return max(0, -(-span.start_ns // 1_000)), min(LATEST_US, span.end_ns // 1_000)
+
+
+def _length(piece: Points | Figures) -> int:
+    return len(piece.times_us) if isinstance(piece, Points) else len(piece.starts_us)
+
+
+def _add(maker: DigestMaker, piece: Mapping[str, Points | Figures]) -> bool:
+    return all(maker.add(name, each) for name, each in piece.items())

@@ -25,6 +25,7 @@ MODULES = (
     "backup",
     "doctor",
     "support",
+    "assistants",
 )
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 

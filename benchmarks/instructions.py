@@ -33,6 +33,9 @@ PACKAGES = ("platform", "broker", "adapters", "simulators", "tests", "benchmarks
 REPORT = (
     b'{"P0": 864, "P1": 394, "P2": 776, "P3": 911, "P4": 430, "P5": 41, "P6": 265, "P7": 988, "P8": 523, "P9": 497}'
 )
+_TERMINAL = ("t", "u-t", "pin-of-terminal")
+_ALWAYS = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
+_PAGE = {"terminal_id": "t", "topic": ["r"], "page_size": 10, **_ALWAYS}
 _OURS = ("/terrazzo/", "/terrazzo_broker/", "/terrazzo_adapters/", "<plan>")
 
 
@@ -236,9 +239,12 @@ class _OneTerminal:
         return ()
 
 
-async def gateway(found: Counter[str], *, request: dict[str, Any], rounds: int = 100) -> int:
-    """One request again and again on one connection over HTTP; how many."""
-    async with _platform() as (reader, writer, token, _):
+async def gateway(found: Counter[str], *, request: dict[str, Any], has_terminal: bool = True, rounds: int = 100) -> int:
+    """One request again and again on one connection over HTTP, where a terminal has reported or none is; how many."""
+    async with _platform() as (reader, writer, token, port):
+        if has_terminal:
+            await _add_terminal(reader, writer, token)
+            await _report(port)
 
         async def go_round() -> None:
             assert b'"code":200' in await _call(reader, writer, request, token)
@@ -254,13 +260,8 @@ async def logins(found: Counter[str], *, protocol: int, rounds: int = 100) -> in
     from mqtt_bytes import login
 
     async with _platform() as (reader, writer, token, port):
-        made = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
-        config = await _call(reader, writer, {"action": "create_terminal_config", "name": "c", **made}, token)
-        made |= {"config_id": json.loads(config)["result"]["uid"], "access": "all", "topic": "all", "type": "Other"}
-        made |= {"uid": "t", "name": "t", "mode": "pwd", "username": "u-t", "pin": "pin-of-terminal"}
-        request = {"action": "create_terminal", **made}
-        assert b'"code":200' in await _call(reader, writer, request, token)
-        packet = login("t", "u-t", "pin-of-terminal", protocol=protocol)
+        await _add_terminal(reader, writer, token)
+        packet = login(*_TERMINAL, protocol=protocol)
 
         async def go_round() -> None:
             answers, to_broker = await asyncio.open_connection("127.0.0.1", port)
@@ -275,6 +276,30 @@ async def logins(found: Counter[str], *, protocol: int, rounds: int = 100) -> in
         with counted(found):
             await _repeat(go_round, rounds)
     return rounds
+
+
+async def _add_terminal(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
+    uid, username, pin = _TERMINAL
+    made = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    config = await _call(reader, writer, {"action": "create_terminal_config", "name": "c", **made}, token)
+    made |= {"config_id": json.loads(config)["result"]["uid"], "access": "all", "topic": "all", "type": "Other"}
+    made |= {"uid": uid, "name": uid, "mode": "pwd", "username": username, "pin": pin}
+    request = {"action": "create_terminal", **made}
+    assert b'"code":200' in await _call(reader, writer, request, token)
+
+
+async def _report(port: int) -> None:
+    """So many readings of the terminal that a page of them is full."""
+    from mqtt_bytes import field, frame, login
+
+    answers, to_broker = await asyncio.open_connection("127.0.0.1", port)
+    to_broker.write(login(*_TERMINAL, protocol=4))
+    await answers.readexactly(4)
+    for number in range(1, 26):
+        to_broker.write(frame(0x32, field(f"g/{_TERMINAL[0]}/r"), number.to_bytes(2, "big"), REPORT))
+        assert (await answers.readexactly(4))[0] == 0x40
+    to_broker.close()
+    await to_broker.wait_closed()
 
 
 async def _call(
@@ -347,7 +372,14 @@ WAYS: dict[str, Callable[[Counter[str]], Awaitable[int]]] = {
     "login, MQTT 3.1.1": lambda found: logins(found, protocol=4),
     "login, MQTT 5": lambda found: logins(found, protocol=5),
     "gateway, ping": lambda found: gateway(found, request={"action": "ping"}),
-    "gateway, a page by key": lambda found: gateway(found, request={"action": "get_terminal_list", "after": ""}),
+    "gateway, a terminal": lambda found: gateway(found, request={"action": "get_terminal_item", "uid": "t"}),
+    "gateway, the latest record": lambda found: gateway(
+        found, request={"action": "get_last_grid", "terminal_id": "t", "topic": ["r"]}
+    ),
+    "gateway, a page of records": lambda found: gateway(found, request={"action": "get_grid_list", **_PAGE}),
+    "gateway, a page by key": lambda found: gateway(
+        found, request={"action": "get_terminal_list", "after": ""}, has_terminal=False
+    ),
 }
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 DAY_US = 86_400 * 1_000_000
 
 LATEST_US = 2**62
 """UTC microseconds later than any time that can be written as text."""
 
+_MINUTE_US = 60 * 1_000_000
+_SECONDS = [f"{second:02}" for second in range(60)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SPACED = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")
@@ -52,6 +55,19 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 def format_spaced(time_us: int, zone: tzinfo = UTC) -> str:
     """``YYYY-MM-DD HH:MM:SS`` in ``zone``, as in grid, mosaic, events and labels."""
+    minute, within_us = divmod(time_us, _MINUTE_US)
+    to_minute = _to_minute(minute, zone)
+    return to_minute + _SECONDS[within_us // 1_000_000] if to_minute else _spaced(time_us, zone)
+
+
+@lru_cache(4_096)  # what is told at one time is mostly of a few minutes
+def _to_minute(minute: int, zone: tzinfo) -> str:
+    """``YYYY-MM-DD HH:MM:`` of a minute since 1970; empty where the zone's minutes begin at other times than UTC's."""
+    text = _spaced(minute * _MINUTE_US, zone)
+    return text[:-2] if text.endswith(":00") else ""
+
+
+def _spaced(time_us: int, zone: tzinfo) -> str:
     return to_datetime(time_us, zone).isoformat(" ", "seconds")[:19]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from test_api_mosaic import add_object
 
 from garbage import set_aside
 from terrazzo.api.kernel.envelope import Answer
-from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long, made
+from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long, is_few, is_long, made
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history.topic_selection import TopicSelection
 from terrazzo.errors import BadParameter, Throttled
@@ -103,6 +105,47 @@ async def test_what_is_over_is_not_made_to_the_end() -> None:
     with pytest.raises(BadParameter, match=r"limits.answer_bytes"):
         await encode_long(Paged(made(range(1_000), make), 1, 1_000, 1, 1_000), most_bytes=10_000, grow=int)
     assert count == 10
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=40), st.booleans())
+def test_records_are_the_same_however_they_are_made_and_encoded(sizes: list[int], are_sizes_known: bool) -> None:
+    found = Paged(made(sizes, lambda size: "x" * size, size=int if are_sizes_known else None), 1, 40, 1, 40)
+    result = asyncio.run(encode_long(found, most_bytes=2**24, grow=int)) if is_long(found) else found
+    assert json.loads(msgspec.json.encode(result))["data"] == ["x" * size for size in sizes]
+
+
+def test_a_page_of_a_few_small_records_is_made_at_once_and_one_of_large_ones_is_not() -> None:
+    def page(*sizes: int) -> Paged[str]:
+        return Paged(made(sizes, lambda size: "x" * size, size=int), 1, 10, 1, 10)
+
+    few = page(*[1_600] * 10)
+    assert (is_few(few), is_long(few), type(few.data)) == (True, False, list)
+    for many in (page(*[1_600] * 10, 5), page(*[1_600] * 9, 2_000)):
+        assert (is_few(many), is_long(many)) == (False, True)
+
+
+async def test_small_records_beside_large_ones_are_made_in_turns() -> None:
+    together: list[list[int]] = [[]]
+
+    async def beside() -> None:
+        while True:
+            together.append([])
+            await asyncio.sleep(0)
+
+    def make(size: int) -> str:
+        together[-1].append(size)
+        held = time.thread_time() + size / 1e6
+        while time.thread_time() < held:
+            pass
+        return "x" * size
+
+    sizes = [10] * 25 + [10_000] * 10 + [10] * 5
+    other = asyncio.create_task(beside())
+    await encode_long(Paged(made(sizes, make, size=int), 1, 40, 1, 40), most_bytes=2**24, grow=int)
+    other.cancel()
+    turns = [each for each in together if each]
+    assert max(map(sum, turns)) < 25_000, "a large one and what is before it take more than five milliseconds"
+    assert [*chain.from_iterable(turns)] == sizes
 
 
 def test_answers_that_are_not_taken_count_for_their_company() -> None:

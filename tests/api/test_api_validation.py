@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from terrazzo.api.kernel.fields import Json, Moment, Parsed, Topics, schema_hook
@@ -18,7 +18,7 @@ from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.table import TABLE
 from terrazzo.database.field import JSON_DEPTH
 from terrazzo.errors import BadParameter
-from terrazzo.times import parse_time
+from terrazzo.times import format_spaced, parse_time
 
 VALIDATOR = Validator(UTC)
 JSON_VALUES: dict[str, Any] = {
@@ -188,6 +188,18 @@ def test_json_is_as_deep_as_is_kept(as_text: bool) -> None:
     deeper = [deepest]
     with pytest.raises(ValueError, match="nested deeper than 64 levels"):
         Json.parse(msgspec.json.encode(deeper).decode() if as_text else deeper, UTC)
+
+
+@given(
+    st.integers(0, 4 * 10**15),
+    st.sampled_from(["UTC", "Asia/Kolkata", "Africa/Monrovia", "America/St_Johns", "Australia/Lord_Howe"]),
+)
+@example(63_593_069_999_999, "Africa/Monrovia")  # until 1972 its minutes began 30 s after UTC's
+@example(63_593_070_000_000, "Africa/Monrovia")
+def test_times_are_told_to_the_second_in_each_zone(time_us: int, name: str) -> None:
+    zone = ZoneInfo(name)
+    expected = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)).astimezone(zone)
+    assert format_spaced(time_us, zone) == expected.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def test_a_time_without_offset_is_in_the_zone() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from open_stores import open_rocks, supervisor
+from terrazzo.errors import Throttled
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore, queries
+from terrazzo_adapters.keyvalue.readers import Readers
 from waiting import until
 
 
@@ -44,6 +47,65 @@ async def test_long_queries_of_a_company_leave_a_thread_to_the_others(tmp_path: 
         gate.set()
         assert await asyncio.gather(*long) == [1] * 20
         await store.close()
+
+
+async def test_queries_that_wait_need_no_event_loop_between_them() -> None:
+    readers, done = Readers("read", threads=3, of_company=2, waiting=100), threading.Event()
+    found: list[int] = []
+
+    def last() -> None:
+        found.append(50)
+        done.set()
+
+    answers = [readers.ask(1, partial(found.append, number)) for number in range(50)]
+    answers.append(readers.ask(1, last))
+    assert done.wait(20), "as this is the loop, nothing else happens in it meanwhile"
+    await asyncio.gather(*answers)
+    assert sorted(found) == [*range(51)]
+    readers.close()
+
+
+async def test_companies_are_read_for_in_turn() -> None:
+    readers, gate = Readers("read", threads=1, of_company=1, waiting=100), threading.Event()
+    found: list[int] = []
+    answers = [readers.ask(9, lambda: gate.wait(30))]
+    answers += [readers.ask(company_id, partial(found.append, company_id)) for company_id in (1, 1, 1, 2, 2, 3)]
+    gate.set()
+    await asyncio.gather(*answers)
+    assert found == [1, 2, 3, 1, 2, 1]
+    readers.close()
+
+
+async def test_a_query_that_fails_or_is_given_up_keeps_no_other_from_its_answer() -> None:
+    readers, gate = Readers("read", threads=1, of_company=1, waiting=3), threading.Event()
+    found: list[str] = []
+    first = readers.ask(1, lambda: gate.wait(30))
+    given_up = readers.ask(1, lambda: found.append("given up"))
+    failing, last = readers.ask(1, lambda: 1 // 0), readers.ask(1, lambda: found.append("last"))
+    await until(lambda: len(readers._waiting[1]) == 3)  # the thread has the first
+    with pytest.raises(Throttled, match="3 of your company wait"):
+        readers.ask(1, lambda: None)
+    other = readers.ask(2, lambda: "other")
+    given_up.cancel()
+    gate.set()
+    assert await first
+    with pytest.raises(ZeroDivisionError):
+        await failing
+    await last
+    assert (await other, found) == ("other", ["last"])
+    readers.close()
+    assert not readers._waiting
+    assert not readers._working
+
+
+async def test_what_waits_when_the_store_closes_is_answered() -> None:
+    readers, gate = Readers("read", threads=3, of_company=2, waiting=100), threading.Event()
+    answers = [readers.ask(1, lambda: gate.wait(30)) for _ in range(20)]
+    closing = asyncio.create_task(asyncio.to_thread(readers.close))
+    await asyncio.sleep(0)
+    gate.set()
+    await closing
+    assert all(await asyncio.gather(*answers))
 
 
 async def test_many_questions_of_a_company_to_influxdb_leave_room_for_the_others(

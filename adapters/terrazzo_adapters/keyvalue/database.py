@@ -250,9 +250,13 @@ class KeyValueDatabase:
             db = self.rdict
             self._readers += 1
         try:
-            with self.translated_errors():
-                return query(db.snapshot(), *args, **kwargs)
+            return query(db.snapshot(), *args, **kwargs)
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            raise _in_words(error.with_traceback(None), self.path, self.what) from None
         finally:
             with self._changed:
                 self._readers -= 1
-                self._changed.notify_all()
+                if self._db is None:  # somebody waits to close it
+                    self._changed.notify_all()

@@ -47,8 +47,12 @@ class _Block(NamedTuple):
     arrivals: list[int]
     bodies: list[bytes]
 
-    def ordered(self) -> list[OrderedBody]:
-        return list(zip(map(_pack_order, self.times_us, self.arrivals), self.bodies, strict=True))
+    def within(self, least: bytes, end: bytes) -> list[OrderedBody]:
+        """Its records from the ``order`` in ``least`` on, and before that in ``end``; mostly all."""
+        ordered = list(zip(map(_pack_order, self.times_us, self.arrivals), self.bodies, strict=True))
+        if least <= ordered[0][0] and ordered[-1][0] < end:
+            return ordered
+        return [each for each in ordered if least <= each[0] < end]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -113,13 +117,14 @@ def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes =
             if order >= least:
                 yield order, value
         else:
-            held += [each for each in _decode(value).ordered() if least <= each[0] < end]
+            held += _decode(value).within(least, end)
             held.sort(reverse=True)
     yield from reversed(held)
 
 
 def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[OrderedBody]:
     """The records of a range, both ends inclusive, newest first."""
+    least, end = _order(start_us), _order(end_us + 1)
     held: list[OrderedBody] = []  # that an entry further down may have others before, the next one last
     next_us = 0  # its time
     for key, value in descending(view, record_key(series_id, end_us + 1), record_key(series_id, _look_back(start_us))):
@@ -132,7 +137,7 @@ def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Ord
                 insort(held, (key[ORDER:], value))
                 next_us = max(next_us, time_us)
         else:
-            held += [each for each in _decode(value).ordered() if _order(start_us) <= each[0] < _order(end_us + 1)]
+            held += _decode(value).within(least, end)
             held.sort()
             next_us = int.from_bytes(held[-1][0][:8]) if held else 0
     yield from reversed(held)

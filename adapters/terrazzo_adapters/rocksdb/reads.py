@@ -53,11 +53,11 @@ def latest(
 
 def _take(found: Iterable[OrderedRecord], most_bytes: int) -> list[Record]:
     records: list[Record] = []
-    for each in found:
-        most_bytes -= len(each.body)
+    for order, series, body in found:
+        most_bytes -= len(body)
         if most_bytes < 0:
             raise RecordsTooLarge
-        records.append(each.record())
+        records.append(Record(series, int.from_bytes(order[:8]), body))
     return records
 
 

@@ -12,11 +12,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.company_turns import CompanyTurns
 from terrazzo.ports import at_work
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES
+from terrazzo_adapters.keyvalue.readers import Readers
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
@@ -51,10 +51,7 @@ class RocksStore(Queries):
         """Use ``open`` instead."""
         self._engine = engine
         self._writer = writer
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="rocksdb-read")
-        self._turns = CompanyTurns(
-            "queries of the store", at_once=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING
-        )
+        self._readers = Readers("rocksdb-read", threads=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING)
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
         self._memory: dict[str, int] = {}
@@ -115,8 +112,10 @@ class RocksStore(Queries):
         held = self._newest.get(series[0]) if alone else None
         if held is not None:
             return [held]
-        async with self._turns.turn(at_work.company_id()):
-            return await self._run(self._readers, self._latest, series, limit, frozenset(keys), most_bytes)
+        self._check_open()
+        return await self._readers.ask(
+            at_work.company_id(), partial(self._latest, series, limit, frozenset(keys), most_bytes)
+        )
 
     def stats(self) -> StoreStats:
         """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
@@ -242,15 +241,20 @@ class RocksStore(Queries):
 
     def _shut_down(self) -> None:
         self._writer.shutdown()
-        self._readers.shutdown()
+        self._readers.close()
         self._maker.shutdown()
         self._engine.close()
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._turns.turn(at_work.company_id()):
-            return await self._run(self._readers, lambda: self._engine.database.read(query, *args, **kwargs))
+        self._check_open()
+        return await self._readers.ask(
+            at_work.company_id(), partial(self._engine.database.read, query, *args, **kwargs)
+        )
 
-    async def _run(self, executor: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"the time-series store in {self._engine.database.path} is closed")
+
+    async def _run(self, executor: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(executor, lambda: work(*args, **kwargs))

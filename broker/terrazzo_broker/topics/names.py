@@ -22,9 +22,11 @@ def is_topic_name(topic: str) -> bool:
 
 def is_topic_filter(pattern: str, *, levels: int) -> bool:
     """Whether a text is a topic filter: each wildcard fills a level, # is the last, at most ``levels`` levels."""
-    parts = pattern.split("/")
-    if not pattern or len(parts) > levels:
+    if not pattern or pattern.count("/") >= levels:
         return False
+    if "#" not in pattern and "+" not in pattern:
+        return True
+    parts = pattern.split("/")
     if "#" in pattern and ("#" in "".join(parts[:-1]) or parts[-1] != "#"):  # [MQTT-4.7.1-1]; [MQTT-4.7.1-2] of 3.1.1
         return False
     return all(part == "+" or "+" not in part for part in parts)  # [MQTT-4.7.1-2]; [MQTT-4.7.1-3] of 3.1.1

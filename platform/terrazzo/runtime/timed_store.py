@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from time import perf_counter
+from types import TracebackType
 
 import msgspec
 
@@ -40,6 +40,23 @@ QUERIES = (
 )
 
 
+class _Timing:
+    """Counts how long a context lasts; no generator, which takes four times as long."""
+
+    __slots__ = ("_began_s", "_durations")
+
+    def __init__(self, durations: Durations) -> None:
+        self._durations = durations
+
+    def __enter__(self) -> None:
+        self._began_s = perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._durations.add(perf_counter() - self._began_s)
+
+
 class TimedStore:
     """A ``TimeSeriesStore`` in front of another: how long each query took, failed ones too, by its kind.
 
@@ -56,13 +73,8 @@ class TimedStore:
         self.checkpoint = store.checkpoint
         self.close = store.close
 
-    @contextmanager
-    def _timed(self, query: str) -> Iterator[None]:
-        began = perf_counter()
-        try:
-            yield
-        finally:
-            self._times[query].add(perf_counter() - began)
+    def _timed(self, query: str) -> _Timing:
+        return _Timing(self._times[query])
 
     # As ``TimeSeriesStore`` says
 

@@ -79,9 +79,10 @@ class PresenceRegister:
             return self._describe(client, online=True, reason="")
         trace = self._traces.get(uid)
         past = self._past.get(uid, _NEVER_SEEN)
-        if trace is None:
+        if trace is None or past.last_telemetry_us == trace.last_telemetry_us:
             return past
-        return msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)  # may come through a router
+        past = self._past[uid] = msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)
+        return past  # the report may have come through a router
 
     def heard(self, uid: str) -> tuple[bool, int | None, int | None]:
         """Whether a terminal is connected, when its last packet came, and its last report (UTC microseconds)."""

@@ -26,7 +26,7 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
-from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_long
+from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_few, is_long
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.services import Services, TokenService
@@ -84,7 +84,7 @@ class Performer:
         limits = services.limits
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
         self.kept_answers = self._unread.kept
-        self._short: set[type[msgspec.Struct]] = set()  # kinds of results without records
+        self._short: set[type] = {dict}  # kinds of results without records
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
@@ -96,7 +96,7 @@ class Performer:
                 result = _kept_in_cookie(result, caller.session, self._services.tokens)
             if reply.__class__ is not GatewayReply:  # which has it as it is
                 result = reply.present(result)
-            if result.__class__ in self._short:
+            if result.__class__ in self._short or is_few(result):
                 answer = reply.success(result)
             else:
                 answer = await self._encode(result, reply, work)

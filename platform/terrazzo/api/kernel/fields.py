@@ -77,8 +77,9 @@ class Names(Parsed):
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
         """At most ``MOST_NAMES`` strings; empty ones are left out."""
-        names = parse_json_text(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
-        names = [names] if isinstance(names, str) else names
+        names = value
+        if isinstance(value, str):
+            names = parse_json_text(value) if value.lstrip().startswith("[") else [value]
         if not isinstance(names, list):
             raise ValueError(f"expected str or a list of str, got {kind(value)}")
         if len(names) > MOST_NAMES:
@@ -163,6 +164,10 @@ class KeyList(Json):
         return found
 
 
+_LOOK_THEMSELVES = (Json, Names)
+"""What has no deeper levels than it may, once it is read."""
+
+
 def parse_json_text(text: str) -> Any:
     """The value of a JSON text, None for an empty one; a ``ValueError`` says what is wrong with it."""
     if not text.strip():
@@ -182,7 +187,7 @@ def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
 
     def read(wanted: type, value: Any) -> Any:
         if issubclass(wanted, Parsed):
-            if isinstance(value, dict | list) and not issubclass(wanted, Json):  # which looks itself
+            if isinstance(value, dict | list) and not issubclass(wanted, _LOOK_THEMSELVES):
                 check_depth(value)
             return wanted.parse(value, zone)
         raise TypeError(f"no way to read {wanted.__name__}")

@@ -1,6 +1,7 @@
 """Answers with many records: of bounded size, made and encoded one by one, so that others have the loop between.
 
-A handler that would have to make many records hands them over as ``Made``; each is then made when it is encoded.
+A handler that would have to make many records hands them over as ``Made``; each is then made when it is encoded, or
+some together where they are known to be small.
 """
 
 from __future__ import annotations
@@ -23,23 +24,32 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _FEW = 10  # records that are encoded at once
+_SMALL_BYTES = 16 * 1024  # of what some records are made of, which are made and encoded at once
 COUNTED_BYTES = 16 * 1024
 """Answers that aren't larger are not counted."""
 
 _GROWS_BYTES = 64 * 1024  # of encoded records, after which they are counted
 _COPIES = 3  # of each byte: as it was read, encoded, and in the answer
 _RETRY_AFTER_S = 1.0
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
+_COMMA = ord(",")
 
 
 class Made(Generic[T]):
-    """Records that are made one by one, each time that they are gone through."""
+    """Records that are made one by one, each time that they are gone through.
 
-    __slots__ = ("_make", "_sources")
+    ``size``: the bytes that one is made of, for ``pieces``; None where nobody knows.
+    """
 
-    def __init__(self, sources: Sequence[Any] | Made[Any], make: Callable[[Any], T]) -> None:
+    __slots__ = ("_make", "_size", "_sources")
+
+    def __init__(
+        self, sources: Sequence[Any] | Made[Any], make: Callable[[Any], T], size: Callable[[Any], int] | None = None
+    ) -> None:
         self._sources = sources
         self._make = make
+        self._size = size
 
     def __len__(self) -> int:
         """How many."""
@@ -49,13 +59,39 @@ class Made(Generic[T]):
         """Makes them."""
         return map(self._make, self._sources)
 
+    def pieces(self) -> Iterator[list[T]]:
+        """Makes them, some small ones together."""
+        make, size, sources = self._make, self._size, self._sources
+        if size is None or isinstance(sources, Made):
+            yield from ([each] for each in self)
+            return
+        for start in range(0, len(sources), _FEW):
+            some = sources[start : start + _FEW]
+            if sum(map(size, some)) <= _SMALL_BYTES:
+                yield [*map(make, some)]
+            else:
+                yield from ([make(each)] for each in some)
+
 
 _LONG = (list, dict, Made)
 
 
-def made(sources: Sequence[S], make: Callable[[S], T]) -> list[T]:
-    """``Made``, for the field ``data`` of a result: it is gone through like a list, and not otherwise used."""
-    return cast("list[T]", Made(sources, make))
+def made(sources: Sequence[S], make: Callable[[S], T], *, size: Callable[[S], int] | None = None) -> list[T]:
+    """``Made``, for the field ``data`` of a result: it is gone through like a list, and not otherwise used.
+
+    Args:
+        size: the bytes that a record is made of, which what it costs to make and encode it goes by. A few records that
+            have few bytes are made at once.
+    """
+    if size is not None and len(sources) <= _FEW and sum(map(size, sources)) <= _SMALL_BYTES:
+        return [*map(make, sources)]
+    return cast("list[T]", Made(sources, make, size))
+
+
+def is_few(result: Any) -> bool:
+    """Whether a result is a page of a few records, which are encoded at once."""
+    found = getattr(result, "data", None)
+    return found.__class__ is list and len(found) <= _FEW
 
 
 def is_long(result: Any) -> bool:
@@ -74,11 +110,12 @@ async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], obj
         BadParameter: they take more than ``most_bytes``.
     """
     found = getattr(result, "data", None) if isinstance(result, msgspec.Struct) else result
-    if isinstance(found, Made) or (isinstance(found, list) and len(found) > _FEW):
-        encoded = await _encode_each(((b"", each) for each in found), b"[]", most_bytes, grow)
+    if isinstance(found, Made):
+        encoded = await _encode_pieces(found.pieces(), most_bytes, grow)
+    elif isinstance(found, list) and len(found) > _FEW:
+        encoded = await _encode_pieces(([each] for each in found), most_bytes, grow)
     elif isinstance(found, dict) and found is not result and len(found) > _FEW:
-        named = ((_encode(str(name)) + b":", each) for name, each in found.items())
-        encoded = await _encode_each(named, b"{}", most_bytes, grow)
+        encoded = await _encode_named(found, most_bytes, grow)
     else:
         return result
     return encoded if found is result else msgspec.structs.replace(result, data=encoded)
@@ -140,20 +177,38 @@ class UnreadAnswers:
             del self._bytes[company_id]
 
 
-async def _encode_each(
-    records: Iterable[tuple[bytes, Any]], brackets: bytes, most_bytes: int, grow: Callable[[int], object]
-) -> msgspec.Raw:
-    """All records, each behind what stands before it, in one buffer: the envelope has to copy it only once."""
-    pauses, encoded, counted = LoopPauses(), bytearray(brackets[:1]), 0
-    for before, record in records:
-        encoded += before
+async def _encode_pieces(pieces: Iterable[list[Any]], most_bytes: int, grow: Callable[[int], object]) -> msgspec.Raw:
+    """All records, piece by piece, in one buffer: the envelope has to copy it only once."""
+    pauses, encoded, counted = LoopPauses(), bytearray(), 0
+    for piece in pieces:
+        end = max(0, len(encoded) - 1)
+        _encoder.encode_into(piece, encoded, end)
+        if end:
+            encoded[end] = _COMMA  # where the pieces before ended with a bracket, and this one begins with one
+        counted = _counted(encoded, counted, most_bytes, grow)
+        await pauses.pause()
+    return msgspec.Raw(encoded or b"[]")
+
+
+async def _encode_named(found: dict[Any, Any], most_bytes: int, grow: Callable[[int], object]) -> msgspec.Raw:
+    """The same for records that have names."""
+    pauses, encoded, counted = LoopPauses(), bytearray(b"{"), 0
+    for name, record in found.items():
+        encoded += _encode(str(name)) + b":"
         encoded += _encode(record)
         encoded += b","
-        if len(encoded) > most_bytes:
-            raise too_large(most_bytes)
-        if len(encoded) - counted > _GROWS_BYTES:
-            grow(_COPIES * (len(encoded) - counted))
-            counted = len(encoded)
+        counted = _counted(encoded, counted, most_bytes, grow)
         await pauses.pause()
-    encoded[-1 if len(encoded) > 1 else 1 :] = brackets[1:]
+    encoded[-1:] = b"}"
     return msgspec.Raw(encoded)
+
+
+def _counted(encoded: bytearray, counted: int, most_bytes: int, grow: Callable[[int], object]) -> int:
+    """How many bytes have been counted now. Raises ``BadParameter`` where there are too many."""
+    size = len(encoded)
+    if size > most_bytes:
+        raise too_large(most_bytes)
+    if size - counted <= _GROWS_BYTES:
+        return counted
+    grow(_COPIES * (size - counted))
+    return size

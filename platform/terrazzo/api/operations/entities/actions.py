@@ -16,7 +16,15 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import CountedList, Paged, paged
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.records import RecordView
-from terrazzo.api.operations.entities.types import create_type, given, key_type, record_type, take_key, update_type
+from terrazzo.api.operations.entities.types import (
+    ByUid,
+    create_type,
+    given,
+    key_type,
+    record_type,
+    take_key,
+    update_type,
+)
 from terrazzo.database.entity import Entity
 from terrazzo.database.port import Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
@@ -132,7 +140,8 @@ class EntityActions:
 
     async def handle_get_item(self, services: Services, actor: Actor, request: msgspec.Struct) -> dict[str, Any]:
         """One record of the actor's company."""
-        row = await self.repository(services).item(actor, take_key(given(request), self.keys))
+        key = request.uid if isinstance(request, ByUid) else take_key(given(request), self.keys)
+        row = await self.repository(services).item(actor, key)
         return (await self._present(services, actor, request, [row]))[0]
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:

@@ -140,11 +140,26 @@ async def grid_series(services: Services, actor: Actor, request: AsksForGrid) ->
     return found
 
 
-def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
-    def present(record: Record) -> GridRecord:
-        return GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), topic_of(record.series))
+class _Topics(dict[str, str]):
+    """The topic of each series of an answer, whose records are of few."""
 
-    return made(records, present)
+    def __missing__(self, series: str) -> str:
+        topic = self[series] = topic_of(series)
+        return topic
+
+
+def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
+    topics = _Topics()
+
+    def present(record: Record) -> GridRecord:
+        series, time_us, body = record
+        return GridRecord(_json_of(body), format_spaced(time_us, zone), topics[series])
+
+    return made(records, present, size=_size)
+
+
+def _size(record: Record) -> int:
+    return len(record.body)
 
 
 def _json_of(body: bytes) -> msgspec.Raw:

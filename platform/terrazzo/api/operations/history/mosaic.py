@@ -33,6 +33,9 @@ MosaicRecord = Annotated[
 ]
 
 
+_NAME_BYTES = 50  # of a name that a record has, beside its text
+
+
 class Keys(Names):
     """``Names`` of variables, at least one; no names: ``*`` was among them, which is all of them."""
 
@@ -210,7 +213,12 @@ async def _series(services: Services, actor: Actor, request: MosaicQuery) -> str
 
 
 def _present(records: Sequence[Record], keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
-    return made(records, lambda record: _flat(keys, parse_mosaic(record.body), record.time_us, zone))
+    names = sum(_NAME_BYTES + len(key) for key in keys)  # which each record repeats, whether it has them or not
+
+    def present(record: Record) -> MosaicRecord:
+        return _flat(keys, parse_mosaic(record.body), record.time_us, zone)
+
+    return made(records, present, size=lambda record: names + len(record.body))
 
 
 async def _values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:

@@ -68,7 +68,8 @@ async def handle_get_reject_list(services: Services, actor: Actor, request: Reje
             limit=request.page_size,
             most_bytes=services.limits.answer_bytes,
         )
-    return paged(request, made(page.records, partial(_present, zone=services.zone)), page.total)
+    records = made(page.records, partial(_present, zone=services.zone), size=lambda record: len(record.body))
+    return paged(request, records, page.total)
 
 
 async def _series(services: Services, actor: Actor, key: str | int | None) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .codec.reasons import disconnect_reason
+from .connection import Connection
 from .connection_state import ConnectionState
 from .core import BrokerCore
 from .delivery.local_subscriber import LocalSubscriber
@@ -26,6 +27,7 @@ from .tasks import OnFailure, RestartingTasks, Task, Tasks
 from .topics.names import matches
 from .topics.owners import EVERYBODY
 from .topics.tree import TopicSubscription
+from .tracing.packet_tap import OnPacket, tap, untap
 
 
 class Broker:
@@ -331,6 +333,24 @@ class Broker:
     def client(self, client_id: str) -> Client | None:
         """The connected client of this id; None where it is not connected."""
         return self.core.client(client_id)
+
+    def tap(self, client_id: str, on_packet: OnPacket) -> bool:
+        """Shows each packet of a client's present connection, both ways; False where it is not connected."""
+        connection = self._open_connection(client_id)
+        if connection is not None:
+            tap(connection, on_packet)
+        return connection is not None
+
+    def untap(self, client_id: str) -> None:
+        """Shows them no more."""
+        connection = self._open_connection(client_id)
+        if connection is not None:
+            untap(connection)
+
+    def _open_connection(self, client_id: str) -> Connection | None:
+        session = self.sessions.get(client_id)
+        connection = None if session is None else session.connection
+        return connection if isinstance(connection, Connection) else None
 
     def clients(self) -> Iterable[Client]:
         """All connected clients."""

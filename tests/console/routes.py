@@ -14,6 +14,7 @@ ROUTES = {
     "refused": "#/terminals/demo-meter-boiler",
     "messages": "#/terminals/demo-chiller-1?tab=messages",
     "commands": "#/terminals/demo-chiller-1?tab=commands",
+    "trace": "#/terminals/demo-chiller-1?tab=trace",
     "connect": "#/terminals/demo-chiller-1?tab=connect",
     "mapping": "#/mapping",
     "mapping-table": "#/mapping/mapping/1",

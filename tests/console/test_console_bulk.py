@@ -172,6 +172,36 @@ def test_terminals_are_out_of_service_with_a_reason_and_back(admin: Tab, plant: 
     plant.call("put_into_service", uids=sorted(out - {uid}))
 
 
+def test_a_terminals_packets_are_traced_live(admin: Tab, plant: DemoPlant) -> None:
+    uid = "trace-1"
+    plant.add_terminal(uid, plant.call("get_terminal_config_list")[0]["uid"])
+    admin.open(f"#/terminals/{uid}?tab=trace")
+    admin.page.get_by_label("For").select_option("1")
+    admin.page.get_by_role("button", name="Trace").click()
+    expect(admin.page.get_by_text("No packet has passed yet")).to_be_visible()
+    with socket.create_connection(("127.0.0.1", plant.mqtt)) as connection:
+        connection.sendall(login(uid, f"u-{uid}", f"pin-{uid}"))
+        assert connection.recv(4) == b"\x20\x02\x00\x00"
+        connection.sendall(publish(f"g/{uid}/r", b'{"t": 7, "pin": "4711", "is": "<b>text</b>"}'))
+        assert connection.recv(4)[:2] == b"\x40\x02"
+        shown = admin.page.get_by_role("list", name="Packets as they pass")
+        expect(shown).to_contain_text('{"t": 7, "pin": "***", "is": "<b>text</b>"}')
+        expect(shown.get_by_role("listitem").filter(has_text="PUBACK")).to_have_count(1)
+        admin.page.get_by_role("button", name="Pause").click()
+        connection.sendall(b"\xc0\0")
+        assert connection.recv(2) == b"\xd0\0"
+        admin.page.get_by_label("Packets", exact=True).select_option("PUBLISH")
+        expect(shown.get_by_role("listitem")).to_have_count(1)
+        admin.page.get_by_label("Packets", exact=True).select_option("")
+        expect(shown).not_to_contain_text("PINGREQ")
+        admin.page.get_by_role("button", name="Go on").click()
+        expect(shown.get_by_role("listitem").filter(has_text="PINGRE")).to_have_count(2)
+    assert admin.accessibility() == []
+    admin.page.get_by_role("button", name="Stop").click()
+    expect(admin.page.get_by_text("Nothing is traced")).to_be_visible()
+    assert plant.call("get_trace", terminal_id=uid)["until"] is None
+
+
 def test_an_import_is_tried_first_and_says_which_cell_is_wrong(admin: Tab, plant: DemoPlant) -> None:
     config = plant.call("get_terminal_config_list")[0]["uid"]
     head = "uid,name,type,config_id,mode,username,pin,access,created_by"

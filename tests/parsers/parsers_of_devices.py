@@ -28,6 +28,7 @@ from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.timing import record_time
 from terrazzo.terminals.acl import covers, is_sys_filter
 from terrazzo.terminals.login import read_auto_password
+from terrazzo.terminals.packet_summary import summarize
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
 from terrazzo.terminals.shown_certificate import ShownCertificate
 from terrazzo_broker.access.acl_file import _entry
@@ -44,6 +45,7 @@ from terrazzo_broker.peer_address import TrustedProxies, share_of
 from terrazzo_broker.topics.names import is_topic_filter, is_topic_name, matches, split_shared
 from terrazzo_broker.topics.retained import RetainedMessages
 from terrazzo_broker.topics.tree import SubscriptionTree
+from terrazzo_broker.tracing.packet_tap import HEAD_BYTES, TappedPacket
 
 MOST_STRING = 65_535  # bytes of a string in a packet
 TERMINAL = Terminal(
@@ -156,6 +158,13 @@ class _Route:
     run_messages = 17
 
 
+def _summary(data: bytes) -> object:
+    """A packet without its length, of each version."""
+    if not data:
+        return None
+    return [summarize(TappedPacket(True, data[0], len(data) + 1, data[1 : HEAD_BYTES + 1], each)) for each in (4, 5)]
+
+
 def _bridged(data: bytes) -> object:
     return _read_properties(data[: 2**20])
 
@@ -168,6 +177,41 @@ def _header(**more: object) -> bytes:
 
 
 PARSERS_OF_BYTES: list[Parser[bytes]] = [
+    Parser(
+        covers=(
+            "terrazzo.terminals.packet_summary:summarize",
+            "terrazzo.terminals.packet_summary:_read_fields",
+            "terrazzo.terminals.packet_summary:_read_publish",
+            "terrazzo.terminals.packet_summary:_read_filters",
+            "terrazzo.terminals.packet_summary:_JSON_SECRET",
+            "terrazzo.terminals.packet_summary:_URL_QUERY",
+            "terrazzo.terminals.packet_summary:_URL_USER",
+            "terrazzo.terminals.packet_summary:_UNSEEN",
+        ),
+        run=_summary,
+        worst=(
+            lambda n: b'\x30\0\1a"' + b"pin" * (n // 3),
+            lambda n: b"\x30\0\1a" + b'"pin' * (n // 4),
+            lambda n: b"\x30\0\1a" + b'"pin":"' * (n // 7),
+            lambda n: b"\x30\0\1a" + b"http://a?" * (n // 9),
+            lambda n: b"\x30\0\1a" + b"a://" + b"a" * n,
+            lambda n: b"\x30\0\1a" + b"a" * n,
+            lambda n: b"\x82\0\1\0" + b"\0\1a\0" * (n // 4),
+            lambda n: b"\x90\0\1\0" + b"\0" * n,
+            lambda n: b"\x30\xff\xff" + b"\xff" * n,
+        ),
+        samples=(
+            b'\x30\0\3a/b\0{"pin": "1", "u": "https://me:pw@a/?x=1"}',
+            b"\x32\0\3a/b\0\1\5\x02\0\0\0\1payload",
+            b"\x82\0\1\0\0\3a/#\1",
+            b"\xa2\0\1\0\0\3a/#",
+            b"\x40\0\1\x10",
+            b"\x90\0\1\0\1\x80",
+            b"\xe0\x8e",
+            b"\x20\0\5",
+        ),
+        most=HEAD_BYTES,
+    ),
     Parser(
         covers=(
             "terrazzo.domain.payload:decode",

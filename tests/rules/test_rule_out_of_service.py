@@ -37,7 +37,9 @@ def test_events_and_labels_hold_still_until_the_terminal_is_back(platform: Platf
     report(platform, {"t": 90}, {"t": 70})
     wait_for(lambda: receiver.told("again") >= 2, "it is told, and again")
     until = format_iso(now_us() + HOUR_US)
+    assert platform.call("get_attention")["terminals"]["out_of_service"] == 0
     assert platform.call("put_out_of_service", uids=["m1"], until=until, reason="泵 is <b>out</b>") == {"terminals": 1}
+    assert platform.call("get_attention")["terminals"]["out_of_service"] == 1, "at once, not what was just worked out"
     found = out_of_service(platform)
     assert found is not None
     assert (found["reason"], found["by"]) == ("泵 is <b>out</b>", "admin")

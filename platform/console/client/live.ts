@@ -1,6 +1,6 @@
 /** What happens, as it happens: subscriptions over one WebSocket that heals itself and goes on where it was. */
 
-export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "object" | "attention";
+export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "object" | "attention" | "trace";
 export type LiveState = "idle" | "connecting" | "open" | "lost";
 
 /** One frame: `seq` rises, `data` is as the action answers it that reads the same. */

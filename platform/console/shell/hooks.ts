@@ -53,6 +53,7 @@ export function useLive(wanted: Wanted | null, onFrame: (frame: Frame) => void, 
     return live.subscribe(wanted, {
       onFrame: (frame) => latest.current.onFrame(frame),
       onGap: () => latest.current.onGap?.(),
+      onEnd: () => latest.current.onGap?.(),
     });
   }, [key]);
 }

@@ -12,6 +12,8 @@ import { Commands } from "./commands.tsx";
 import { snippets } from "./connect.ts";
 import { adviceText, reasonText } from "../words/reasons.ts";
 import { ServiceButton, ServiceNote } from "./service.tsx";
+import { Trace } from "./trace.tsx";
+import { w as tracing } from "./trace-words.ts";
 import { w } from "./words.ts";
 
 type Item = Result<"get_terminal_item">;
@@ -57,6 +59,8 @@ export function Terminal({ uid }: { uid: string }) {
         <Messages uid={uid} />
       ) : tab === "commands" ? (
         <Commands uid={uid} isOnline={isOnline ?? false} />
+      ) : tab === "trace" && may("admin") ? (
+        <Trace uid={uid} />
       ) : tab === "connect" ? (
         found && <Connect item={found} />
       ) : (
@@ -75,6 +79,7 @@ function Tabs({ uid, shown }: { uid: string; shown: string }) {
     { id: "messages", name: t(w.messages) },
     { id: "commands", name: t(w.commands) },
     { id: "connect", name: t(w.connect) },
+    ...(may("admin") ? [{ id: "trace", name: t(tracing.tab) }] : []),
   ];
   return (
     <nav class="tabs" aria-label={uid}>

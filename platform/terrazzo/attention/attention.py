@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -70,6 +70,11 @@ class Attention:
         self._kept: OrderedDict[int, tuple[float, Overview]] = OrderedDict()
         self._census: tuple[float, CompanyCensus, dict[int, CompanyCensus]] | None = None
         self._turn = asyncio.Lock()
+
+    def forget(self, _uids: Sequence[str] = ()) -> None:
+        """What was worked out serves nobody any more: somebody changed it by hand, and looks at once."""
+        self._kept.clear()
+        self._census = None
 
     async def overview(self, company_id: int | None, *, owner: int) -> Overview:
         """What needs a person of one company or (None) of all; ``owner``: whose quotas are told."""

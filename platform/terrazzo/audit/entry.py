@@ -28,7 +28,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     company_id: int | None  # whose it is: its administrators read it; None: a super user's business
     action: (
         str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens | rotate | unlock
-        # | mail_reset_code | reset_password | renew_recovery_codes | command_refused | run_missed
+        # | mail_reset_code | reset_password | renew_recovery_codes | command_refused | run_missed | trace
     )
     entity: str
     record_id: int | None = None

@@ -14,6 +14,7 @@ from terrazzo_broker.hooks import Client, Outcome
 from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.topics.names import is_topic_filter
 from terrazzo_broker.topics.owners import EVERYBODY
+from terrazzo_broker.tracing.packet_tap import OnPacket
 
 ADMINISTRATIVE_ACTION = 0x98
 _LEVELS = 200  # of a topic filter
@@ -58,6 +59,15 @@ class EmbeddedBus:
     def presence(self, uid: str) -> Presence:
         """What is known of a terminal's connection."""
         return self._presence.presence(uid)
+
+    def tap(self, uid: str, on_packet: OnPacket) -> bool:
+        """Shows each packet of a terminal's present connection; False where it is not connected."""
+        return self._broker is not None and self._broker.tap(uid, on_packet)
+
+    def untap(self, uid: str) -> None:
+        """Shows them no more."""
+        if self._broker is not None:
+            self._broker.untap(uid)
 
     def disconnect(self, uid: str, why: str = "") -> None:
         """Ends a terminal's live connection; ``why`` is told to it, and to who asks why it went."""

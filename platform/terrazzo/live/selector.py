@@ -18,10 +18,17 @@ class LiveKind(Enum):
     OBJECT = "object"  # objects' flags
     DIAGNOSTIC = "diagnostic"  # why terminals are refused
     ATTENTION = "attention"  # that what needs a person has changed
+    TRACE = "trace"  # packets of a terminal that is traced; for administrators
 
 
 OF_TERMINALS = frozenset(
-    {LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind.COMMAND.value, LiveKind.DIAGNOSTIC.value}
+    {
+        LiveKind.GRID.value,
+        LiveKind.TERMINAL.value,
+        LiveKind.COMMAND.value,
+        LiveKind.DIAGNOSTIC.value,
+        LiveKind.TRACE.value,
+    }
 )
 """Kinds that an object takes part in through the terminals of its ``terminal_list``."""
 

@@ -61,6 +61,7 @@ from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.terminals.presence_log import PresenceLog
 from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.search import TerminalSearch
+from terrazzo.terminals.tracing import TerminalTraces
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.peer_address import TrustedProxies
 
@@ -429,6 +430,7 @@ class Services:
     events: EventRecords
     handovers: Handovers
     attention: Attention
+    traces: TerminalTraces
     presence_log: PresenceLog
     search: NameSearch
     object_log: ObjectLog

@@ -16,7 +16,7 @@ from terrazzo.api.kernel.operation import Caller, Operation, Subscriber
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.errors import BadParameter, NotAuthenticated, NotFound
+from terrazzo.errors import BadParameter, NotAuthenticated, NotFound, NotPermitted
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import End
 from terrazzo.live.selector import LiveKind, Selector
@@ -90,6 +90,8 @@ def open_session(services: Services, caller: Caller, sink: Sink) -> LiveSession:
             return End(code=NOT_AUTHENTICATED, info=str(error))
         if (now.company_id, now.is_super) != (actor.company_id, actor.is_super):
             return End(code=NOT_PERMITTED, info="the connection now belongs to another company; subscribe again")
+        if now.role < actor.role:
+            return End(code=NOT_PERMITTED, info="the user's role allows less by now; subscribe again")
         if not is_api_key(caller.token):  # which is looked at anew each time
             good = version, caller.token, actor
         return None
@@ -101,10 +103,20 @@ async def handle_subscribe(services: Services, subscriber: Subscriber, request: 
     """Subscribes; frames follow the answer."""
     if request.keys.names and LiveKind.MOSAIC.value not in request.kinds.names:
         raise BadParameter("keys", "goes with the kind mosaic")
+    if LiveKind.TRACE.value in request.kinds.names:
+        _check_trace(subscriber.actor, request)
     selector = await _selector(services, subscriber.actor, request)
     keys = frozenset(request.keys.names)
     subscription = subscriber.live.subscribe(subscriber.actor, selector, keys=keys, since=request.since)
     return Subscribed(subscription.number, subscription.seq)
+
+
+def _check_trace(actor: Actor, request: Subscribe) -> None:
+    """Raises ``NotPermitted`` for who is no administrator, and ``BadParameter`` where no terminal is named."""
+    if not actor.may(Role.ADMIN):
+        raise NotPermitted("kinds: trace is for administrators")
+    if request.terminal_id is None:
+        raise BadParameter("terminal_id", "is required for the kind trace")
 
 
 async def handle_unsubscribe(services: Services, subscriber: Subscriber, request: Unsubscribe) -> Empty:

@@ -48,7 +48,7 @@ from terrazzo.api.operations.history import (
 from terrazzo.api.operations.machine import retained, status
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on, wall_links
-from terrazzo.api.operations.terminal_care import out_of_service
+from terrazzo.api.operations.terminal_care import out_of_service, traces
 
 TABLE = OperationTable(
     (
@@ -84,6 +84,7 @@ TABLE = OperationTable(
         *batches.OPERATIONS,
         *handovers.OPERATIONS,
         *out_of_service.OPERATIONS,
+        *traces.OPERATIONS,
         *labels.OPERATIONS,
         *object_log.OPERATIONS,
         *charts.OPERATIONS,

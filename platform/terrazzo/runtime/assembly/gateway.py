@@ -216,6 +216,7 @@ class GatewayServers:
         metadata = self._parts.metadata
         return {
             "attention": self._parts.views.attention,
+            "traces": self._parts.views.traces,
             "presence_log": self._parts.messaging.presence_log,
             "handovers": Handovers(metadata.database, zone=self._config.zone, clock=self._clock),
             "object_log": ObjectLog(metadata.database),
@@ -315,6 +316,8 @@ class GatewayServers:
             effects.effect_queue.room,
             self._parts.views.events.changes,
             self._parts.views.live.feed_changes,
+            self._parts.views.traces.packets,
+            self._parts.views.traces.ended,
         ]
 
     def _readiness(self) -> Mapping[str, ReadinessCheck]:

@@ -20,6 +20,7 @@ from terrazzo.live.event_source import EventSource
 from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
+from terrazzo.live.trace_source import TraceSource
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.objects.flag_watch import FlagWatch
 from terrazzo.objects.flags import ObjectFlagReader
@@ -27,6 +28,7 @@ from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.terminals.tracing import TerminalTraces
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Views:
     flags: ObjectFlagReader
     flag_watch: FlagWatch
     attention: Attention
+    traces: TerminalTraces
 
 
 def start_views(
@@ -70,7 +73,20 @@ def start_views(
     _start_flag_watch(watch, lifetime, metadata, mapper, messaging)
     attention = _start_attention(config, lifetime, metadata, messaging, clock)
     _start_notices(AttentionSource(live), lifetime, metadata, mapper, messaging, (events, expiry))
-    return Views(live, events, expiry.stats, labels, flags, watch, attention)
+    traces = _new_traces(live, lifetime, metadata, messaging, clock)
+    return Views(live, events, expiry.stats, labels, flags, watch, attention, traces)
+
+
+def _new_traces(
+    live: LiveHub, lifetime: Lifetime, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
+) -> TerminalTraces:
+    traces, source = TerminalTraces(messaging.bus, clock=clock), TraceSource(live)
+    traces.packets.listen(source.on_packet)
+    traces.ended.listen(source.on_end)
+    messaging.presence.changes.listen(traces.on_presence)
+    metadata.registry.terminal_changes.listen(traces.on_terminal)
+    lifetime.callback(traces.close)
+    return traces
 
 
 def _start_attention(
@@ -84,7 +100,9 @@ def _start_attention(
     disk = DiskWatch(config.data_dir, clock=clock)
     looking = lifetime.tasks.repeat("disk space", DISK_LOOK_S, disk.look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
-    return Attention(metadata.registry, states, records, disk, clock=clock)
+    attention = Attention(metadata.registry, states, records, disk, clock=clock)
+    metadata.registry.service_changes.listen(attention.forget)
+    return attention
 
 
 def _start_notices(

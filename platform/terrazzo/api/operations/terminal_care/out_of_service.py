@@ -29,8 +29,8 @@ class PutOutOfService(PutIntoService, kw_only=True):
     """Which terminals, up to 1,000, ``until`` when or for how many ``minutes``, and why."""
 
     until: Moment | None = None
-    minutes: Annotated[int, Meta(ge=1, le=MOST_DAYS * 1_440)] | None = None
-    reason: Annotated[str, Meta(min_length=1, max_length=255)]
+    minutes: Annotated[int, Meta(ge=1, le=MOST_DAYS * 1_440, description="instead of a time")] | None = None
+    reason: Annotated[str, Meta(min_length=1, max_length=255, description="why, for whoever looks")]
 
 
 class ServiceChanged(msgspec.Struct):

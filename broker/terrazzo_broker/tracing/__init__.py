@@ -1,0 +1,1 @@
+"""Shows what passes at a connection, while somebody looks."""

@@ -14,12 +14,15 @@ from analysis_stand import HOUR_US, AnalysisStand, analysis_stand, at, plainly, 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from open_stores import seal
 from terrazzo.analysis.periods import PeriodType
 from terrazzo.analysis.scripts import ScriptKind
+from terrazzo_adapters.rocksdb import RocksStore
 
 FUNCTIONS = ["avg", "sum", "min", "max", "count", "delta", "first", "last", "duration(A==1)", "duration(B==2.5)"]
 SCRIPT = [[f"{code}_{fn}", fn, code] for code in "AB" for fn in FUNCTIONS if "(" not in fn or f"({code}" in fn]
 MEASURES = {name: (fn, code) for name, fn, code in SCRIPT}
+OF_POINTS = [row for row in SCRIPT if "(" not in row[1]]  # which digests are enough for
 BEGIN_US = at("2025-12-30 00:00:00")
 SPAN_H = 60 * 24
 
@@ -39,7 +42,9 @@ def same(got: Any, wanted: Any) -> bool:
     return bool(got == wanted)
 
 
-async def check(stand: AnalysisStand, script: int, history: list[tuple[int, dict[str, Any]]], zone: tzinfo) -> None:
+async def check(
+    stand: AnalysisStand, script: int, rows: list[list[str]], history: list[tuple[int, dict[str, Any]]], zone: tzinfo
+) -> None:
     """Everything that the analysis has, against the slow way."""
     history = sorted(history, key=lambda each: each[0])
     closed_us = (stand.now_us - 10_000_000) // HOUR_US * HOUR_US
@@ -47,7 +52,7 @@ async def check(stand: AnalysisStand, script: int, history: list[tuple[int, dict
         wanted = {}
         first_us = history[0][0] if history else closed_us
         for start_us, end_us in starts(kind, first_us, closed_us, zone):
-            named = {name: plainly(*row, history, start_us, end_us) for name, row in MEASURES.items()}
+            named = {name: plainly(*row, history, start_us, end_us) for name, *row in rows}
             if any(value not in (None, 0) or value is False for value in named.values()):
                 wanted[start_us] = named
         got = await stand.periods(script, kind)
@@ -78,6 +83,7 @@ async def play(folder: Path, plan: Any, zone: tzinfo, influx: str) -> None:
     async with analysis_stand(folder, zone, influx) as stand:
         object_id = await stand.new_object()
         script = await stand.start("statistics", [object_id], SCRIPT)
+        of_points = await stand.start("statistics", [object_id], OF_POINTS)
         stand.now_us = BEGIN_US + HOUR_US
         history: list[tuple[int, dict[str, Any]]] = []
         for portion, hours in plan:
@@ -86,10 +92,13 @@ async def play(folder: Path, plan: Any, zone: tzinfo, influx: str) -> None:
             arrived = [each for each in possible if each[0] < stand.now_us]
             await stand.report(object_id, arrived)
             history += arrived
+            if hours % 2 and isinstance(stand.store, RocksStore):
+                await seal(stand.store, block=5)
             if hours % 3 == 0:
                 await stand.open_analysis()
             await stand.analysis.work()
-            await check(stand, script, history, zone)
+            await check(stand, script, SCRIPT, history, zone)
+            await check(stand, of_points, OF_POINTS, history, zone)
             await check_running(stand, script, object_id, history, zone)
 
 

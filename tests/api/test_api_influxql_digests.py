@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import datetime
 from math import isclose
 from pathlib import Path
@@ -27,7 +27,6 @@ from terrazzo.influxql.syntax import Select
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.segment_cache import cache
 from terrazzo_adapters.segments import Segment, rollups
 
 HOUR = 3_600_000_000
@@ -194,20 +193,11 @@ def refuse(_segment: Segment, name: str) -> None:
     raise AssertionError(f"the column of {name} was read")
 
 
-@pytest.fixture
-def kept() -> Iterator[None]:
-    """Memory for what was decoded, as a platform has it."""
-    cache.resize(2**24)
-    yield
-    cache.resize(0)
-
-
 @pytest.mark.parametrize("zone", CHANGES)
 async def test_days_of_any_zone_read_no_column_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: None, zone: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
 ) -> None:
     t0, store = CHANGES[zone], await open_rocks(tmp_path / "store")
-    cache.resize(2**24)
     try:
         await store.append(records(1, t0))
         await seal(store, block=400, hour_points=rollups.LEAST_POINTS)

@@ -86,7 +86,7 @@ def test_a_sparse_name_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("parts", [2, 4])
 def test_parts_of_hours_say_what_hours_do(parts: int) -> None:
     segment = of([place * 37 % 101 / 100 for place in range(200)], 50_000_000)
-    hours, shorter = segment.rollup("a"), segment.shorter_rollup("a", HOUR_US // parts)
+    hours, shorter = segment.rollup("a"), segment.made_rollup("a", HOUR_US // parts)
     assert hours is not None
     assert shorter is not None
     assert len(shorter.starts_us) > (parts - 1) * len(hours.starts_us)
@@ -94,7 +94,7 @@ def test_parts_of_hours_say_what_hours_do(parts: int) -> None:
     assert shorter.counts.sum() == hours.counts.sum() == 200
     assert shorter.values[1].min() == hours.values[1].min()
     assert shorter.sums.sum() == pytest.approx(hours.sums.sum(), rel=1e-12)
-    assert segment.shorter_rollup("absent", HOUR_US // parts) is None
+    assert segment.made_rollup("absent", HOUR_US // parts) is None
 
 
 @pytest.mark.parametrize(

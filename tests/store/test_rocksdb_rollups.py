@@ -134,6 +134,21 @@ async def test_a_question_over_days_reads_no_column(store: RocksStore, monkeypat
         await store.resample("m/1", keys, T0, T0 + 9 * DAY, bucket_us=HOUR, origin_us=T0 + HOUR // 2)
 
 
+@pytest.mark.parametrize("origin_us", [T0, T0 + HOUR // 2])
+async def test_a_chart_of_what_terminals_sent_decodes_no_segment_twice(
+    store: RocksStore, monkeypatch: pytest.MonkeyPatch, origin_us: int
+) -> None:
+    bodies = [b'{"T": %d.%d, "in": {"p": %d}}' % (place % 90, place % 7, place * 37 % 101) for place in range(4000)]
+    await store.append([Record("g/t1/r", T0 + place * 40_000_000, body) for place, body in enumerate(bodies)])
+    asked = ("g/t1/r", ["T", "in.p"], T0, T0 + 9 * DAY)
+    how = {"bucket_us": 6 * HOUR, "origin_us": origin_us}
+    before = await store.extremes(*asked, **how), await store.resample(*asked, fn="max", **how)
+    await seal(store, block=400)
+    assert (await store.extremes(*asked, **how), await store.resample(*asked, fn="max", **how)) == before
+    monkeypatch.setattr(Segment, "column", refuse)
+    assert (await store.extremes(*asked, **how), await store.resample(*asked, fn="max", **how)) == before
+
+
 @pytest.mark.parametrize("zone", OFFSETS_MIN)
 async def test_hours_and_days_of_a_zone(store: RocksStore, zone: str) -> None:
     records, oracle = [steady(place) for place in range(0, 3000, 2)], MosaicOracle()

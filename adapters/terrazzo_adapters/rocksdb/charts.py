@@ -155,34 +155,37 @@ def _of_segment(
 
 
 def _figures(segment: Segment, extent: Extent, key: str, span_us: tuple[int, int], whole: _Whole) -> Figures | None:
-    """What of a name's points lies in undivided hours or quarters of them, as figures, and the others as they are."""
-    if whole.undivided is None:
+    """What of a name's points lies in undivided hours or parts of them, as figures, and the others as they are."""
+    slot_us = _slot_of(whole.undivided, *span_us)
+    if not slot_us:
         return None
     with guarded(extent):
-        rollup, length_us = segment.rollup(key), HOUR_US
+        rollup = segment.rollup(key) if slot_us == HOUR_US else None
+        rollup = rollup or segment.made_rollup(key, slot_us)
         if rollup is None:
             return None
-        slot_us = _part_of_hours(whole.undivided, rollup.starts_us)
-        shorter = segment.shorter_rollup(key, slot_us) if slot_us < HOUR_US else None
-        if shorter is not None:
-            rollup, length_us = shorter, slot_us
-        kept = whole.of(rollup.starts_us, length_us)
+        kept = whole.of(rollup.starts_us, slot_us)
         if kept.all():
             return rollup
-        if not kept.any():
-            return None
         rollup = chosen(rollup, kept)
-        return with_points(rollup, outside(segment.column(key).between(*span_us), rollup.starts_us, length_us))
+        if len(rollup.starts_us):
+            return with_points(rollup, outside(segment.column(key).between(*span_us), rollup.starts_us, slot_us))
     return None
 
 
-def _part_of_hours(undivided: Undivided, hours_us: NDArray[np.int64]) -> int:
-    """The longest part of an hour (microseconds) of which none is divided; an hour where there is no such part."""
-    divided_us = hours_us[~undivided(hours_us, HOUR_US)]
-    for slot_us in PARTS_US if len(divided_us) else ():
-        if undivided((np.arange(0, HOUR_US, slot_us)[:, None] + divided_us).ravel(), slot_us).all():
+def _slot_of(undivided: Undivided | None, first_us: int, last_us: int) -> int:
+    """How long the stretches are (microseconds) that may stand for the points of a range; 0: none may.
+
+    Hours where all or some are undivided, or parts of them where that helps all hours that are divided.
+    """
+    if undivided is None:
+        return 0
+    hours_us = np.arange(first_us // HOUR_US, last_us // HOUR_US + 1) * HOUR_US
+    divided = ~undivided(hours_us, HOUR_US)
+    for slot_us in PARTS_US if divided.any() else ():
+        if undivided((np.arange(0, HOUR_US, slot_us)[:, None] + hours_us[divided]).ravel(), slot_us).all():
             return slot_us
-    return HOUR_US
+    return 0 if divided.all() else HOUR_US
 
 
 def _column(segment: Segment, extent: Extent, key: str) -> PointColumn:

@@ -37,8 +37,8 @@ def rollup_part(name: str) -> bytes:
     return b"h" + name.encode()
 
 
-def shorter_part(name: str, slot_us: int) -> bytes:
-    """What one name's rollup by less than hours is kept under in memory; no segment stores one."""
+def made_part(name: str, slot_us: int) -> bytes:
+    """What one name's rollup is kept under in memory that no segment stores."""
     return b"q%d/" % slot_us + name.encode()
 
 

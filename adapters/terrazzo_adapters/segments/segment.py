@@ -13,7 +13,7 @@ from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.segments.named_records import NamedRecords
-from terrazzo_adapters.segments.parts import TIMES, Memory, Parts, rollup_part, shorter_part, value_part
+from terrazzo_adapters.segments.parts import TIMES, Memory, Parts, made_part, rollup_part, value_part
 from terrazzo_adapters.segments.payload_records import PayloadRecords
 from terrazzo_adapters.segments.rollups import decode_rollup, frozen, make_rollup
 from terrazzo_adapters.segments.summary import Summary
@@ -108,7 +108,7 @@ class Segment:
         return self._records.summary(name)
 
     def rollup(self, name: str) -> Figures | None:
-        """One name's points by UTC hour; None where there is none, and the points have to be read."""
+        """One name's points by UTC hour, as they are stored; None where they aren't."""
         part = rollup_part(name)
         if not self._parts.has(part):
             return None
@@ -118,18 +118,16 @@ class Segment:
             _bytes_of,
         )
 
-    def shorter_rollup(self, name: str, slot_us: int) -> Figures | None:
-        """One name's points by a half or a quarter of an hour, made of its column and kept as if they were stored.
+    def made_rollup(self, name: str, slot_us: int) -> Figures | None:
+        """One name's points by hours, or parts of them, made of its column and kept as if they were stored.
 
-        None where there is no rollup, or too few points.
+        None where they would not say all, or there are too few points.
         """
-        if not self._parts.has(rollup_part(name)):
-            return None
-        found = self._parts.once(shorter_part(name, slot_us), lambda: self._shorter_rollup(name, slot_us), _bytes_of)
+        found = self._parts.once(made_part(name, slot_us), lambda: self._made_rollup(name, slot_us), _bytes_of)
         return found if len(found.starts_us) else None
 
-    def _shorter_rollup(self, name: str, slot_us: int) -> Figures:
-        made = make_rollup(self.column(name), slot_us)
+    def _made_rollup(self, name: str, slot_us: int) -> Figures:
+        made = make_rollup(self.column(name), slot_us) if name in self.names else None
         return _NO_FIGURES if made is None else frozen(made)
 
     @cached_property

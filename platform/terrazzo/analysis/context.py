@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from terrazzo.analysis.late_records import LateMarks
@@ -78,7 +79,14 @@ class AnalysisContext:
     async def summarize(
         self, statistics_rows: StatisticsRows, object_id: int, bounds: Sequence[int], carried: Mapping[str, Value]
     ) -> list[Summary]:
-        """A summary for each of consecutive periods, from a stream of records; others have their turn meanwhile."""
+        """A summary for each of consecutive periods; others have their turn meanwhile.
+
+        From a digest where that says enough, else from all records: how long a value held only these tell.
+        """
+        if not statistics_rows.watched:
+            found = await self._from_digests(statistics_rows.codes, object_id, bounds)
+            if found is not None:
+                return found
         summarizer = Summarizer(statistics_rows, bounds, carried)
         async for piece in self.store.scan(
             [series_of(object_id)], bounds[0], bounds[-1] - 1, keys=statistics_rows.codes
@@ -86,6 +94,17 @@ class AnalysisContext:
             for at in range(0, len(piece), _RECORDS_AT_ONCE):
                 summarizer.feed(piece[at : at + _RECORDS_AT_ONCE])
                 await asyncio.sleep(0)
+        return summarizer.finish()
+
+    async def _from_digests(self, codes: Sequence[str], object_id: int, bounds: Sequence[int]) -> list[Summary] | None:
+        from terrazzo.analysis.digest_summarizer import DigestSummarizer  # its library is heavy
+
+        summarizer, series = DigestSummarizer(bounds), series_of(object_id)
+        pieces = self.store.digests(series, codes, bounds[0], bounds[-1] - 1, undivided=summarizer.undivided)
+        async with aclosing(pieces) as found:
+            async for piece in found:
+                if not await asyncio.to_thread(summarizer.feed, piece):
+                    return None
         return summarizer.finish()
 
 

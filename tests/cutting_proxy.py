@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 
 class CuttingProxy:
     """Cuts the first ``cuts`` connections, each after 1 to ``steps`` pieces (what one read gives, in either direction);
-    later ones go through. ``port`` is where it listens, 0: anywhere. At its end all that are left are cut."""
+    later ones go through. ``port`` is where it listens, 0: anywhere. At its end all that are left are cut.
+    ``cut_after``: how many were cut, by how many pieces."""
 
     def __init__(self, target: int, *, cuts: int, steps: int, port: int = 0) -> None:
         self.port = port
         self.made = 0
-        self.cut = 0
+        self.cut_after: Counter[int] = Counter()
         self._target, self._cuts, self._steps = target, cuts, steps
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def cut(self) -> int:
+        """How many were cut."""
+        return self.cut_after.total()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[CuttingProxy]:
@@ -66,7 +73,7 @@ class CuttingProxy:
                 await sink.drain()
                 done += 1
                 if done == pieces:
-                    self.cut += 1
+                    self.cut_after[pieces] += 1
                     return
 
         both = [asyncio.create_task(pump(reader, target)), asyncio.create_task(pump(target_reader, writer))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,30 +79,37 @@ def counter_key(slot: SeriesHour) -> bytes:
 
 
 class Fresh:
-    """How many records each series got since it was last looked at by whoever seals them."""
+    """How many records each series got since it was last looked at by whoever seals them.
+
+    Commits count on their thread while the event loop looks: copying a dictionary is one step of the interpreter, a
+    list of its items is not (the garbage collector may begin in the middle, and let another thread in).
+    """
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
+        self._changing = threading.Lock()
 
     def add(self, added: Mapping[SeriesHour, int]) -> None:
         """Counts a commit."""
         counts = self._counts
-        for slot, count in added.items():
-            series_id = slot >> 32
-            counts[series_id] = counts.get(series_id, 0) + count
+        with self._changing:
+            for slot, count in added.items():
+                series_id = slot >> 32
+                counts[series_id] = counts.get(series_id, 0) + count
 
     def full(self, least: int) -> list[int]:
         """The series with at least so many."""
-        return [series_id for series_id, count in list(self._counts.items()) if count >= least]
+        return [series_id for series_id, count in self._counts.copy().items() if count >= least]
 
     def waiting(self, least: int) -> int:
         """How many records the series with at least so many have together."""
-        return sum(count for count in list(self._counts.values()) if count >= least)
+        return sum(count for count in self._counts.copy().values() if count >= least)
 
     def on_segment(self, series_id: int, count: int) -> None:
         """So many of a series are in segments now."""
-        if series_id in self._counts:
-            self._counts[series_id] = max(0, self._counts[series_id] - count)
+        with self._changing:
+            if series_id in self._counts:
+                self._counts[series_id] = max(0, self._counts[series_id] - count)
 
     def on_sealed(self, series_id: int) -> None:
         """Begins anew with a series that was looked at."""

@@ -191,7 +191,7 @@ class Engine:
         now_s, over_us = time.monotonic(), int((time.time() - quiet_s) * 1_000_000)
         ripe = sorted(
             (touched_s, slot)
-            for slot, touched_s in list(self._catalogue.marked.items())
+            for slot, touched_s in self._catalogue.marked.copy().items()  # commits go on meanwhile
             if now_s - touched_s >= (quiet_s if ((slot & 0xFFFFFFFF) + 1) * HOUR_US <= over_us else idle_s)
         )
         return [slot for _, slot in ripe]

@@ -60,8 +60,9 @@ class PresenceLog:
         self.stats = PresenceLogStats()
         self._database = database
         self._clock = clock
+        self._heard: list[tuple[int, int, bool, str]] = []  # terminal, time, online, reason: not looked at yet
         self._waiting: dict[tuple[int, int], list[Change]] = {}  # by terminal and day
-        self._count = 0
+        self._count = 0  # in ``_waiting``
         self._beat_us = 0
         self._is_open = False
         self._tasks: list[Task] = []
@@ -69,13 +70,14 @@ class PresenceLog:
     def on_presence(self, client: Client, presence: Presence) -> None:
         """``PresenceRegister.changes`` tells this."""
         terminal: Terminal | None = getattr(client.identity, "terminal", None)
-        if terminal is not None and self._is_open:
-            self._note(terminal.id, Change(self._clock(), presence.online, presence.disconnect_reason))
-
-    def _note(self, terminal_id: int, change: Change) -> None:
-        if self._count >= _MOST_WAITING:
+        if terminal is None or not self._is_open:
+            return
+        if self._count + len(self._heard) >= _MOST_WAITING:
             self.stats.lost += 1
             return
+        self._heard.append((terminal.id, self._clock(), presence.online, presence.disconnect_reason))
+
+    def _note(self, terminal_id: int, change: Change) -> None:
         self._waiting.setdefault((terminal_id, change.time_us // DAY_US), []).append(change)
         self._count += 1
 
@@ -104,6 +106,9 @@ class PresenceLog:
         if now - self._beat_us >= _BEAT_US:
             self._note(_PLATFORM, Change(now, is_online=False, reason=STOPPED))
             self._beat_us = now
+        heard, self._heard = self._heard, []
+        for terminal_id, time_us, is_online, reason in heard:
+            self._note(terminal_id, Change(time_us, is_online, reason))
         while self._waiting:
             some = dict(list(self._waiting.items())[:_AT_ONCE])
             async with self._database.writing() as connection:

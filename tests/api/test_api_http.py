@@ -133,6 +133,7 @@ async def test_json_may_say_that_it_is_utf8(rig: Rig, media_type: str) -> None:
     [
         ("GET", "/apiproxy/api", {"POST"}),
         ("PUT", "/apiproxy/api", {"POST"}),
+        ("DELETE", "/apiproxy/api/ping", {"POST"}),
         ("POST", "/grid/api/v1/grid/getLastItem", {"GET", "HEAD"}),
         ("DELETE", "/readyz", {"GET", "HEAD"}),
     ],
@@ -145,7 +146,13 @@ async def test_other_methods_are_refused(rig: Rig, method: str, path: str, allow
         assert answer["info"].startswith(f"method: {method} is not allowed here")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/apiproxy", "/apiproxy/api/", "/grid/api/v1/grid/nothing", "/%00"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/nothing", "/apiproxy", "/apiproxy/api/", "/apiproxy/api/nothing", "/apiproxy/api/ping/", "/%00"),
+        *("/apiproxy/api/ping%2F", "/apiproxy/api/%7Bname%7D", "/grid/api/v1/grid/nothing"),
+    ],
+)
 async def test_unknown_paths_are_not_found(rig: Rig, path: str) -> None:
     async with rig.http.get(path) as response:
         answer = await response.json()

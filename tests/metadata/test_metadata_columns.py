@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,7 +26,10 @@ def pem(key: Any, password: bytes | None = None) -> str:
     return text.decode()
 
 
-RSA_KEY = rsa.generate_private_key(65537, 2048)
+@cache
+def rsa_key() -> rsa.RSAPrivateKey:
+    """Made when a test asks for it: it takes up to a second, which each process that collects this file would pay."""
+    return rsa.generate_private_key(65537, 2048)
 
 
 @pytest.fixture(params=["sqlite"])
@@ -66,56 +70,58 @@ async def test_longest_text_fits_and_one_more_does_not(stand: Stand) -> None:
             await stand.entities.configurations.create(stand.first, texts | {name: "x" * (length + 1)})
 
 
-TERMINAL_REFUSALS: list[tuple[str, Any, str]] = [
-    ("uid", "a/b", "contains '/'"),
-    ("uid", "a+", "contains '\\+'"),
-    ("uid", "#", "contains '#'"),
-    ("uid", " a", "starts or ends with a blank"),
-    ("uid", "a\n", "starts or ends with a blank"),
-    ("uid", "a\x07b", "contains a control character"),
-    ("uid", "a\0b", "contains a NUL character"),
-    ("uid", "", "is required"),
-    ("uid", 7, "expected text, got an integer"),
-    ("name", "   ", "is required"),
-    ("name", None, "is required"),
-    ("name", "a\ud800", "contains an unpaired surrogate"),
-    ("name", ["a"], "expected text, got an array"),
-    ("type", "", "is required"),
-    ("type", "Adapter-II-and-more", "at most 16"),
-    ("config_id", "nothing", "no configuration 'nothing'"),
-    ("config_id", 999, "no configuration 999"),
-    ("config_id", True, "expected a uid or an id, got a boolean"),
-    ("config_id", 1.5, "expected a uid or an id, got a number"),
-    ("config_id", "", "is required"),
-    ("mode", "password", "expected one of pwd, auto, cert, got 'password'"),
-    ("pin", "", "is required"),
-    ("pin", "x" * 17, "at most 16 characters, got 17"),
-    ("access", "none", "expected one of all, pub, sub"),
-    ("topic", "pub:x", "pub: 'x' is not a channel"),
-    ("topic", "everything", "expected 'all'"),
-    ("session_expiry", -1, "expected 0..4294967295, got -1"),
-    ("session_expiry", 2**32, "expected 0..4294967295"),
-    ("keep_alive", 65_536, "expected 0..65535, got 65536"),
-    ("keep_alive", "60", "expected an integer, got text"),
-    ("keep_alive", True, "expected an integer, got a boolean"),
-    ("keep_alive", 1.0, "expected an integer, got a number"),
-    ("dixie", 2, "expected 0..1, got 2"),
-    ("is_available", "yes", "expected an integer, got text"),
-    ("created_by", 2**63, "expected 0.."),
-    ("rsa_privatekey", "not a key", "not a readable PEM private key"),
-    ("rsa_privatekey", pem(RSA_KEY)[:500], "not a readable PEM private key"),
-    ("rsa_privatekey", pem(ec.generate_private_key(ec.SECP256R1())), "not an RSA key"),
-    ("rsa_privatekey", pem(RSA_KEY, b"secret"), "encrypted with a password"),
-    ("rsa_privatekey", "x" * 20_000, "at most 16384"),
-    ("serial_no", "1", "no such field"),
-    ("config_uid", "1", "no such field"),
-    ("", "1", "no such field"),
-]
+def terminal_refusals() -> list[tuple[str, object, str]]:
+    """Field, value and reason."""
+    return [
+        ("uid", "a/b", "contains '/'"),
+        ("uid", "a+", "contains '\\+'"),
+        ("uid", "#", "contains '#'"),
+        ("uid", " a", "starts or ends with a blank"),
+        ("uid", "a\n", "starts or ends with a blank"),
+        ("uid", "a\x07b", "contains a control character"),
+        ("uid", "a\0b", "contains a NUL character"),
+        ("uid", "", "is required"),
+        ("uid", 7, "expected text, got an integer"),
+        ("name", "   ", "is required"),
+        ("name", None, "is required"),
+        ("name", "a\ud800", "contains an unpaired surrogate"),
+        ("name", ["a"], "expected text, got an array"),
+        ("type", "", "is required"),
+        ("type", "Adapter-II-and-more", "at most 16"),
+        ("config_id", "nothing", "no configuration 'nothing'"),
+        ("config_id", 999, "no configuration 999"),
+        ("config_id", True, "expected a uid or an id, got a boolean"),
+        ("config_id", 1.5, "expected a uid or an id, got a number"),
+        ("config_id", "", "is required"),
+        ("mode", "password", "expected one of pwd, auto, cert, got 'password'"),
+        ("pin", "", "is required"),
+        ("pin", "x" * 17, "at most 16 characters, got 17"),
+        ("access", "none", "expected one of all, pub, sub"),
+        ("topic", "pub:x", "pub: 'x' is not a channel"),
+        ("topic", "everything", "expected 'all'"),
+        ("session_expiry", -1, "expected 0..4294967295, got -1"),
+        ("session_expiry", 2**32, "expected 0..4294967295"),
+        ("keep_alive", 65_536, "expected 0..65535, got 65536"),
+        ("keep_alive", "60", "expected an integer, got text"),
+        ("keep_alive", True, "expected an integer, got a boolean"),
+        ("keep_alive", 1.0, "expected an integer, got a number"),
+        ("dixie", 2, "expected 0..1, got 2"),
+        ("is_available", "yes", "expected an integer, got text"),
+        ("created_by", 2**63, "expected 0.."),
+        ("rsa_privatekey", "not a key", "not a readable PEM private key"),
+        ("rsa_privatekey", pem(rsa_key())[:500], "not a readable PEM private key"),
+        ("rsa_privatekey", pem(ec.generate_private_key(ec.SECP256R1())), "not an RSA key"),
+        ("rsa_privatekey", pem(rsa_key(), b"secret"), "encrypted with a password"),
+        ("rsa_privatekey", "x" * 20_000, "at most 16384"),
+        ("serial_no", "1", "no such field"),
+        ("config_uid", "1", "no such field"),
+        ("", "1", "no such field"),
+    ]
 
 
 async def test_terminal_refuses(stand: Stand) -> None:
     await stand.terminal("G1")
-    for name, value, reason in TERMINAL_REFUSALS:
+    for name, value, reason in terminal_refusals():
         with pytest.raises(BadParameter, match=f"^{name}: .*{reason}"):
             await stand.terminal("G2", **{name: value})
         if name not in ("uid", "created_by"):  # which an update doesn't change
@@ -133,7 +139,7 @@ async def test_terminal_takes(stand: Stand) -> None:
             {"topic": ""},
             {"topic": "pub:r,a,v,p,i,n;sub:g/#"},
             {"topic": "sub:g/#"},
-            {"rsa_privatekey": pem(RSA_KEY)},
+            {"rsa_privatekey": pem(rsa_key())},
             {"rsa_privatekey": None},
             {"is_route": True},
             {"type": "Something new"},

@@ -93,9 +93,8 @@ def build_apps(services: Services) -> Apps:
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
     apps.http[HEADS] = KnownHeads(_sure(gateway))
     routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
-    for operation in TABLE:
-        of_one = _gateway_handler(gateway, bodies, services.limits, operation.name)
-        routes.add("POST", action_path(operation.name), of_one)
+    of_actions = {each.name: _gateway_handler(gateway, bodies, services.limits, each.name) for each in TABLE}
+    routes.add_names("POST", action_path("{name}"), of_actions)
     routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
     for address, methods in _component_routes(services, components, bodies).items():
         routes.add_methods(address, methods)
@@ -149,8 +148,24 @@ class _Routes:
         """A path that takes several methods."""
         self._add(path, {method: _with_place(handler) for method, handler in handlers.items()}, {})
 
+    def add_names(self, method: str, path: str, handlers: Mapping[str, Handler]) -> None:
+        """Paths that take one method and differ in ``{name}``: one route, which is told apart here.
+
+        Some hundred routes would be an eighth of what a start computes.
+        """
+        placed = {name: _with_place(handler) for name, handler in handlers.items()}
+        refuse_method, refuse_path = _method_refuser([method]), _with_place(_refuse_path)
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            of_name = placed.get(request.match_info["name"])
+            if of_name is None:
+                return await refuse_path(request)
+            return await (of_name if request.method == method else refuse_method)(request)
+
+        self._add(path, {"*": handle}, {})
+
     def _add(self, path: str, handlers: Mapping[str, Handler], upgrades: Mapping[str, Handler]) -> None:
-        """One route for all methods: three for each of some hundred paths are an eighth of what a start computes."""
+        """One route for all methods, of which a path of aiohttp's may have one each."""
         both = {"HEAD": handlers["GET"]} if "GET" in handlers else {}
         other = handlers.get("*") or _method_refuser([*handlers, *both])
         handle = self._enveloped({**handlers, **both, **upgrades}, other)

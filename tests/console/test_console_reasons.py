@@ -73,6 +73,26 @@ def test_every_reason_has_chinese_words() -> None:
     assert {text: place for text, place in reasons if text not in known} == {}
 
 
+def test_each_action_of_the_audit_log_has_words() -> None:
+    table = (TABLE.parents[1] / "audit" / "action-words.ts").read_text(encoding="utf-8")
+    known = set(re.findall(r'^  (\w+): \["', table, flags=re.MULTILINE))
+    found: dict[str, str] = {}
+    for file in sorted(PLATFORM.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found |= dict.fromkeys(_actions(node), str(file.relative_to(PLATFORM)))
+    assert len(found) > 10
+    assert {name: file for name, file in found.items() if name not in known} == {}
+
+
+def _actions(call: ast.Call) -> list[str]:
+    """What an entry of the audit log that is made here says was done."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    given = [each.value for each in call.keywords if name == "AuditEntry" and each.arg == "action"]
+    given += call.args[1:2] if name == "about_user" else []
+    return [text for each in given for text in texts_of(each) if text != _VALUE]
+
+
 def test_a_reason_that_is_missing_is_noticed() -> None:
     call = ast.parse('raise BadParameter("a", f"is {b} " + ("x" if c else d) + "y")').body[0]
     assert isinstance(call, ast.Raise)

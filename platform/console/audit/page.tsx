@@ -11,6 +11,7 @@ import { kindWord } from "../shell/found.ts";
 import { titles } from "../shell/pages.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
+import { actionWord } from "./action-words.ts";
 import { w } from "./words.ts";
 
 type Entry = RowOf<Result<"get_audit_list">>;
@@ -34,7 +35,7 @@ export function Page() {
   const columns: Column<Entry>[] = [
     { id: "time", title: t(w.when), sort: "time", width: 18, render: (row) => <span title={row.time}>{row.time.slice(5, 19)}</span> },
     { id: "user", title: t(w.who), width: 14, render: (row) => <Name text={row.username} /> },
-    { id: "action", title: t(w.what), width: 12, render: (row) => <span class="mono">{row.action}</span> },
+    { id: "action", title: t(w.what), width: 12, render: (row) => <span>{actionWord(row.action)}</span> },
     { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => t(kindWord(row.entity)) },
     {
       id: "uid",
@@ -103,7 +104,7 @@ function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }) 
         </dd>
         <dt>{t(w.what)}</dt>
         <dd>
-          <span class="mono">{entry.action}</span> {t(kindWord(entry.entity))} <Name text={entry.uid} mono />
+          <span class="strong">{actionWord(entry.action)}</span> {t(kindWord(entry.entity))} <Name text={entry.uid} mono />
         </dd>
       </dl>
       <div class="scroll" tabIndex={0} role="region" aria-label={t(w.field)}>

@@ -58,12 +58,11 @@ function columns(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Co
       width: 11,
       render: (row) => (
         <>
-          <i class={`dot ${row.online ? "" : "off"}`} /> {t(row.online ? w.online : w.offline)}
+          <i class={`dot ${row.online ? "" : "off"}`} /> <span class={row.out_of_service ? "sr" : ""}>{t(row.online ? w.online : w.offline)}</span>
           {row.out_of_service && (
-            <>
-              {" "}
-              <Tag kind="warn">{t(service.only)}</Tag>
-            </>
+            <span title={`${t(service.only)}: ${row.out_of_service.reason}`}>
+              <Tag kind="warn">{t(service.short)}</Tag>
+            </span>
           )}
         </>
       ),

@@ -14,4 +14,5 @@ export const words = declare({
   hint: ["Nothing about it alarms meanwhile; it ends by itself.", "期间不会有任何告警；到时自动结束。"],
   until: ["until {time}", "至 {time}"],
   only: ["out of service", "停用维护中"],
+  short: ["out", "停用"],
 });

@@ -26,6 +26,7 @@ MODULES = (
     "doctor",
     "support",
     "assistants",
+    "shell",
 )
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.shown import PRIVATE_UMASK, print_json
 from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    words: WordsArgument = None, backup_id: IdOption = "", config: ConfigOption = None, data: DataOption = None
+    words: WordsArgument = None,
+    backup_id: IdOption = "",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    data: DataOption = None,
 ) -> None:
     """Back up a platform, running or not; verify: read a backup whole and open it; list: say which there are."""
     given = list(words or [])
@@ -57,16 +61,17 @@ def backup(
         raise ConfigError("backup: say where to: a folder or s3://bucket/prefix, here or as backup.target")
     with _worded():
         if does == "make":
-            _make(loaded, target)
+            _make(loaded, target, as_json)
         elif does == "list":
-            _list(loaded, target)
+            _list(loaded, target, as_json)
         else:
-            _verify(loaded, target, backup_id)
+            _verify(loaded, target, backup_id, as_json)
 
 
 def restore(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A folder, or s3://bucket/prefix.")],
     backup_id: IdOption = "",
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
@@ -84,6 +89,11 @@ def restore(
             left_out = restore_files(target, manifest, loaded.data_dir, sealer=sealer, tell=tell)
         if manifest.database == "postgresql":
             asyncio.run(_restore_dump(loaded))
+    if as_json:
+        print_json(
+            {"id": manifest.id, "data_dir": str(loaded.data_dir), "keys": manifest.keys, "left_out": list(left_out)}
+        )
+        return
     print(f"restored {manifest.id} into {loaded.data_dir}; start it with: terrazzo serve --data {loaded.data_dir}")
     if left_out:
         print(
@@ -97,12 +107,15 @@ def restore(
         )
 
 
-def _make(config: Config, target: str) -> None:
+def _make(config: Config, target: str, as_json: bool) -> None:
     if not config.data_dir.is_dir():
         raise ConfigError(f"data.dir: there is no folder {config.data_dir}")
     where = target if "://" in target else str(Path(target).expanduser().resolve())
     with _progress("saved") as tell:
         told = _ask_running(config, where, tell) or asyncio.run(_make_at_rest(config, where, tell))
+    if as_json:
+        print_json({"target": where, **told})
+        return
     print(
         f"backup {told['id']} in {where}: {_size(told['size'])}, {_size(told['put_bytes'])} of it new,"
         f" in {told['took_s']:.1f} s; changes of records waited for {told['held_ms']:.0f} ms"
@@ -144,24 +157,37 @@ async def _make_at_rest(config: Config, target: str, tell: Callable[[int, int], 
     return describe(manifest, runner.status)
 
 
-def _list(config: Config, name: str) -> None:
+def _list(config: Config, name: str, as_json: bool) -> None:
     from terrazzo.backup.manifest import BackupDamaged
     from terrazzo.backup.saving import backup_ids, read_manifest
 
     target = _open(config, name)
     ids = backup_ids(target)
-    if not ids:
-        print(f"there is no backup in {target.place}")
+    told: list[dict[str, Any]] = []
     for each in ids:
         try:
             found = read_manifest(target, each)
         except BackupDamaged as error:
-            print(f"{each}  damaged: {error}")
+            told.append({"id": each, "damaged": str(error)})
             continue
-        print(f"{each}  {_size(found.size)}, {len(found.files)} files, keys {found.keys}, terrazzo {found.version}")
+        about = {"size": found.size, "files": len(found.files), "keys": found.keys, "version": found.version}
+        told.append({"id": each, **about})
+    if as_json:
+        print_json({"target": target.place, "backups": told})
+    elif not told:
+        print(f"there is no backup in {target.place}")
+    else:
+        print("\n".join(map(_line, told)))
 
 
-def _verify(config: Config, name: str, backup_id: str) -> None:
+def _line(told: dict[str, Any]) -> str:
+    if "damaged" in told:
+        return f"{told['id']}  damaged: {told['damaged']}"
+    size, files = _size(told["size"]), told["files"]
+    return f"{told['id']}  {size}, {files} files, keys {told['keys']}, terrazzo {told['version']}"
+
+
+def _verify(config: Config, name: str, backup_id: str, as_json: bool) -> None:
     from terrazzo.backup.restoring import check_contents, restore_files
 
     target, manifest = _find(config, name, backup_id)
@@ -173,12 +199,22 @@ def _verify(config: Config, name: str, backup_id: str) -> None:
             folder = Path(scratch) / "data"
             restore_files(target, manifest, folder, sealer=sealer, tell=tell)
             wrong = asyncio.run(_open_restored(config.with_data_dir(folder), manifest))
-    for line in wrong:
-        print(f"terrazzo: {line}", file=sys.stderr)
+    if as_json:
+        opened = manifest.keys != "sealed" or sealer is not None
+        about = {"id": manifest.id, "files": len(manifest.files), "size": manifest.size, "keys_opened": opened}
+        print_json({**about, "whole": not wrong, "wrong": wrong})
+    else:
+        _say_verified(manifest, wrong, sealed=manifest.keys == "sealed" and sealer is None)
     if wrong:
         raise typer.Exit(_FAILED)
-    sealed = "" if sealer or manifest.keys != "sealed" else "; its keys were not opened, as there is no passphrase"
-    print(f"backup {manifest.id} is whole: {len(manifest.files)} files, {_size(manifest.size)}{sealed}")
+
+
+def _say_verified(manifest: Manifest, wrong: list[str], *, sealed: bool) -> None:
+    for line in wrong:
+        print(f"terrazzo: {line}", file=sys.stderr)
+    if not wrong:
+        unopened = "; its keys were not opened, as there is no passphrase" if sealed else ""
+        print(f"backup {manifest.id} is whole: {len(manifest.files)} files, {_size(manifest.size)}{unopened}")
 
 
 async def _open_restored(config: Config, manifest: Manifest) -> list[str]:

@@ -6,8 +6,8 @@ import typer
 
 from terrazzo.cli.checks import examine
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.cli.shown import cell
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.shown import cell, print_json
 from terrazzo.config.sections import ConfigError
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
@@ -18,10 +18,13 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(config: ConfigOption = None, data: DataOption = None) -> None:
+def doctor(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
     """Check configuration, ports, data folder, packages, database and store; exit with 1 when something fails."""
     findings = _examine(config, data)
-    _print_table(findings)
+    if as_json:
+        print_json([{**each._asdict(), "level": each.level.value} for each in findings])
+    else:
+        _print_table(findings)
     if any(finding.level is Level.FAIL for finding in findings):
         raise typer.Exit(1)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
-from terrazzo.cli.shown import cell
+from terrazzo.cli.options import JsonOption
+from terrazzo.cli.shown import cell, print_json
 from terrazzo.client.errors import ActionError, ClientError
 from terrazzo.config.sections import ConfigError
 from terrazzo_broker.log_text import visible
@@ -57,6 +58,7 @@ def import_file(
     url: UrlOption = DEFAULT_URL,
     user: UserOption = "admin",
     token: TokenOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Import records, all or none; exit with 1 when the file has errors."""
     data = _read(file)
@@ -68,14 +70,18 @@ def import_file(
     except ActionError as error:
         if error.code != BAD_PARAMETER:
             raise failed(error) from None
-        _show_refusal(error)
+        _show_refusal(error, as_json)
         raise typer.Exit(_FAILED) from None
     except ClientError as error:
         raise failed(error) from None
-    if report["errors"]:
+    if as_json:
+        print_json(report)
+    elif not report["errors"]:
+        print(_summary(report))
+    else:
         _show_errors(report)
+    if report["errors"]:
         raise typer.Exit(_FAILED)
-    print(_summary(report))
 
 
 def _read(file: str) -> bytes:
@@ -107,9 +113,12 @@ def _summary(report: ImportReport) -> str:
     return f"{report['total']} rows: " + (f"would be {counts}" if report["dry_run"] else counts)
 
 
-def _show_refusal(error: ActionError) -> None:
+def _show_refusal(error: ActionError, as_json: bool) -> None:
     if isinstance(error.result, dict) and error.result.get("errors"):
-        _show_errors(error.result)
+        if as_json:
+            print_json(error.result)
+        else:
+            _show_errors(error.result)
     else:
         print(f"terrazzo: {visible(str(error.info))}; nothing was imported", file=sys.stderr)
 

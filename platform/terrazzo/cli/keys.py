@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.shown import PRIVATE_UMASK, print_json
 from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def rotate(
     secrets: Annotated[
         bool, typer.Option("--secrets", help="The key of stored secrets, and everything sealed anew with it.")
     ] = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
@@ -47,13 +50,20 @@ def rotate(
     os.umask(PRIVATE_UMASK)
     if not loaded.data_dir.is_dir():
         raise ConfigError(f"data.dir: there is no folder {loaded.data_dir}")
-    if token:
-        _rotate_token(loaded)
-    if secrets:
-        _rotate_secrets(loaded)
+    path = _rotate_token(loaded) if token else None
+    if path and not as_json:
+        print(f"{path} is new: tokens so far are dead, all users have to log in again")
+        print("a running platform takes it within a second; none needs a restart")
+    told = asyncio.run(_reseal(loaded)) if secrets else None
+    if as_json:
+        print_json({"token_key": path and str(path), "secrets": told and dataclasses.asdict(told)})
+    elif told:
+        _say_sealed(loaded, told)
+    if told and told.unreadable_count:
+        raise typer.Exit(_FAILED)
 
 
-def _rotate_token(config: Config) -> None:
+def _rotate_token(config: Config) -> Path:
     from terrazzo.access.key_rotation import rotate_token_key
 
     if config.auth.token_key:
@@ -62,21 +72,17 @@ def _rotate_token(config: Config) -> None:
             " from then on all users have to log in again"
         )
     try:
-        path = rotate_token_key(config.data_dir)
+        return rotate_token_key(config.data_dir)
     except (OSError, ValueError) as error:
         raise ConfigError(str(error)) from error
-    print(f"{path} is new: tokens so far are dead, all users have to log in again")
-    print("a running platform takes it within a second; none needs a restart")
 
 
-def _rotate_secrets(config: Config) -> None:
-    told = asyncio.run(_reseal(config))
+def _say_sealed(config: Config, told: SecretsRotated) -> None:
     print(f"{told.count} secrets sealed anew")
     if told.unreadable_count:
         print(f"{told.unreadable_count} can be opened with neither key: {', '.join(told.unreadable)}")
         print("the old key was kept; restore the key that they were sealed with, or give these records new secrets")
-        raise typer.Exit(_FAILED)
-    if config.database.secrets_key:
+    elif config.database.secrets_key:
         print("everything is sealed with database.secrets_key: take database.secrets_key_old out of the configuration")
     else:
         print("the old key is gone; a running platform uses the new one, none needs a restart")

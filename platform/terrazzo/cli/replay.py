@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
+from terrazzo.cli.options import JsonOption
+from terrazzo.cli.shown import print_json
 from terrazzo.client.errors import ClientError
 from terrazzo_broker.log_text import visible
 
@@ -38,6 +40,7 @@ def replay(
     url: UrlOption = DEFAULT_URL,
     user: UserOption = "admin",
     token: TokenOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make an object's mosaic, events and labels again from what its terminals reported."""
     asked = {"object_id": object_id, "start_time": start, "dry_run": int(dry_run)}
@@ -48,7 +51,10 @@ def replay(
             ended = _follow(client, client.call("replay", **asked)["id"])
     except ClientError as error:
         raise failed(error) from None
-    print(visible(_summary(ended)))
+    if as_json:
+        print_json(ended)
+    else:
+        print(visible(_summary(ended)))
     if ended["state"] != "done":
         raise typer.Exit(_FAILED)
 

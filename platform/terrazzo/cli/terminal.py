@@ -6,7 +6,6 @@ Where no platform is named it is the one that runs on the data folder, by its co
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TOKEN_VARIABLE, TokenOption, connect, failed
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.shown import print_json
 from terrazzo.client.errors import ClientError
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo_broker.log_text import visible
@@ -56,7 +56,7 @@ def why(
     address: Annotated[
         str, typer.Option("--address", metavar="ADDRESS", help="What failed at an address, whoever it was, instead.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON instead of text.")] = False,
+    as_json: JsonOption = False,
     url: _AskedUrl = None,
     user: _AskedUser = None,
     token: TokenOption = None,
@@ -74,7 +74,7 @@ def why(
         loaded = read_config(config, data)
         status = _ask_here(uid, address, loaded) or _look(uid, address, loaded)
     if as_json:
-        print(json.dumps(status, ensure_ascii=False))
+        print_json(status)
     else:
         print("\n".join(_lines(status)))
 

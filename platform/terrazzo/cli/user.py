@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import sys
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK, cell
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.shown import PRIVATE_UMASK, cell, print_json
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.errors import BadParameter
 from terrazzo.times import format_iso
@@ -49,6 +48,7 @@ def add_user(
     description: Annotated[str, typer.Option(help="Description.", show_default=False)] = "",
     password_stdin: PasswordStdin = False,
     generate: Generate = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
@@ -65,12 +65,13 @@ def add_user(
         "description": description,
     }
     row = _run(loaded, lambda users: users.create(_system(), values))
-    _say_done(f"added user {row['username']} (id {row['id']}, {row['role']})", password if generate else None)
+    text = f"added user {row['username']} (id {row['id']}, {row['role']})"
+    _say_done(text, row, as_json, password if generate else None)
 
 
 @_commands.command("list")
 def list_users(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead of a table.")] = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
@@ -78,7 +79,7 @@ def list_users(
     loaded = read_config(config, data)
     rows = [_shown(row, loaded.zone) for row in _run(loaded, _all_users)]
     if as_json:
-        print(json.dumps(rows, ensure_ascii=sys.stdout.isatty(), indent=2))
+        print_json(rows)
         return
     from rich.console import Console
     from rich.table import Table
@@ -94,41 +95,49 @@ def change_password(
     username: Username,
     password_stdin: PasswordStdin = False,
     generate: Generate = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
     """Set a user's password; their tokens end."""
     loaded = read_config(config, data)
     password = _read_password(password_stdin, generate)
-    _run(loaded, lambda users: _change(users, username, {"password": password}))
-    _say_done(f"changed the password of {username}", password if generate else None)
+    row = _run(loaded, lambda users: _change(users, username, {"password": password}))
+    _say_done(f"changed the password of {username}", row, as_json, password if generate else None)
 
 
 @_commands.command("deactivate")
-def deactivate_user(username: Username, config: ConfigOption = None, data: DataOption = None) -> None:
+def deactivate_user(
+    username: Username, as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None
+) -> None:
     """Keep a user from logging in; their tokens end."""
-    _run(read_config(config, data), lambda users: _change(users, username, {"is_active": 0}))
-    _say_done(f"deactivated user {username}")
+    row = _run(read_config(config, data), lambda users: _change(users, username, {"is_active": 0}))
+    _say_done(f"deactivated user {username}", row, as_json)
 
 
 @_commands.command("activate")
-def activate_user(username: Username, config: ConfigOption = None, data: DataOption = None) -> None:
+def activate_user(
+    username: Username, as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None
+) -> None:
     """Let a deactivated user log in again."""
-    _run(read_config(config, data), lambda users: _change(users, username, {"is_active": 1}))
-    _say_done(f"activated user {username}")
+    row = _run(read_config(config, data), lambda users: _change(users, username, {"is_active": 1}))
+    _say_done(f"activated user {username}", row, as_json)
 
 
 @_commands.command("remove-second-factor")
-def remove_second_factor(username: Username, config: ConfigOption = None, data: DataOption = None) -> None:
+def remove_second_factor(
+    username: Username, as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None
+) -> None:
     """Take the second factor of a user away who has lost it; their tokens end."""
-    _run(read_config(config, data), lambda users: _remove_second_factor(users, username))
-    _say_done(f"removed the second factor of {username}")
+    row = _run(read_config(config, data), lambda users: _remove_second_factor(users, username))
+    _say_done(f"removed the second factor of {username}", row, as_json)
 
 
 @_commands.command("delete")
 def delete_user(
     username: Username,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
@@ -136,8 +145,8 @@ def delete_user(
     loaded = read_config(config, data)
     if not yes:
         typer.confirm(f"Delete user {username}?", abort=True)
-    _run(loaded, lambda users: _delete(users, username))
-    _say_done(f"deleted user {username}")
+    row = _run(loaded, lambda users: _delete(users, username))
+    _say_done(f"deleted user {username}", row, as_json)
 
 
 def _run(config: Config, work: Callable[[UserRepository], Awaitable[Any]]) -> Any:
@@ -215,7 +224,12 @@ def _read_password(from_stdin: bool, generate: bool) -> str:
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
-def _say_done(text: str, password: str | None = None) -> None:
+def _say_done(text: str, row: Row, as_json: bool, password: str | None = None) -> None:
+    """Says what was done; ``password``: one that was made, which nobody else knows."""
+    if as_json:
+        made = {} if password is None else {"password": password}
+        print_json({"done": visible(text), "id": row["id"], "username": row["username"], **made})
+        return
     print(visible(text))
     if password is not None:
         print(f"password: {password}")

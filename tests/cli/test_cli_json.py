@@ -16,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 from loaded_process import run_loaded_text
+from rules.rule_stand import BY
 from running import Platform
 from support import free_port
 from terrazzo.cli import make_app
@@ -96,7 +97,7 @@ def test_users(platform: Platform) -> None:
         "id": added["id"],
         "username": "json-user",
     }
-    for words in (("deactivate",), ("activate",), ("remove-second-factor",), ("delete", "--yes")):
+    for words in (("deactivate",), ("activate",), ("delete", "--yes")):
         assert run(platform, "user", *words, "json-user")["id"] == added["id"]
 
 
@@ -127,11 +128,11 @@ def test_records_replays_refusals_and_keys(platform: Platform) -> None:
     assert (imported["total"], imported["created"], imported["errors"]) == (1, 1, [])
     bad = run(platform, "import", "-", "--entity", "terminals", given="uid,name\n,x\n", data=False, status=1)
     assert bad["errors"][0].keys() >= {"row", "column", "reason"}
-    thing = platform.call("create_mapping", name="m", script=[["T", "", "", "STA", "$AdapterID-1.t", ""]])["uid"]
-    thing = platform.call("create_object", name="o", mapping_id=thing)["uid"]
+    platform.add_terminal("json-1", platform.add_config("other"))
+    thing = platform.call("create_mapping", name="m", script=[["T", "", "", "STA", "$AdapterID-1.t", ""]], **BY)["uid"]
+    thing = platform.call("create_object", name="o", mapping_id=thing, terminal_list=["json-1"])["uid"]
     replayed = run(platform, "replay", thing, "--from", "2026-01-01 00:00:00", "--dry-run", data=False)
     assert (replayed["state"], replayed["dry_run"]) == ("done", 1)
-    platform.add_terminal("json-1", platform.add_config("other"))
     assert run(platform, "terminal", "why", "json-1")["terminal_id"] == "json-1"
     rotated = run(platform, "keys", "rotate", "--secrets")
     assert (rotated["token_key"], rotated["secrets"]["unreadable_count"]) == (None, 0)

@@ -31,6 +31,10 @@ MODULES = (
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
 
+COMPLETION_VARIABLE = "_TERRAZZO_COMPLETE"
+"""By which a shell asks for words, however the program was started."""
+
+
 def make_app() -> typer.Typer:
     """The application with all commands."""
     app = typer.Typer(
@@ -50,7 +54,7 @@ def make_app() -> typer.Typer:
 def main() -> None:
     """Runs the command line; expected failures print a line each and exit with 2."""
     try:
-        make_app()()
+        make_app()(complete_var=COMPLETION_VARIABLE)
     except (ConfigError, OperationError) as error:
         for handler in logging.getLogger().handlers:
             handler.flush()  # a thread writes the log: what fails is said after it, and each line in one piece

@@ -22,6 +22,14 @@ holds the loop, is what has come since the last or the last three; all that ther
 
 _SWITCH_S = 0.001
 
+RELOADED_KEYS = ("http.tls_cert", "http.tls_key", "mqtt.tls_cert", "mqtt.tls_key", "mqtt.tls_client_ca")
+"""Keys that name files whose contents a platform that runs takes anew; docs/configuration.md lists them."""
+
+_RELOADED = (
+    "SIGHUP: the files of %s were read again, and those that can't be used left as they were; the configuration itself"
+    " was not: each changed key needs a restart"
+)
+
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """uvloop's event loop where it is installed (twice the packets a second), else asyncio's."""
@@ -48,7 +56,7 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
     def reload() -> None:
         manager.tell_reloading()
         platform.reload_certificates()
-        _log.warning("SIGHUP: TLS files were read again; all other keys of the configuration need a restart")
+        _log.warning(_RELOADED, ", ".join(RELOADED_KEYS))
         manager.tell_ready(_said(addresses))
 
     loop.add_signal_handler(signal.SIGHUP, reload)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]  # has no __all__
 
+from terrazzo.cli import COMPLETION_VARIABLE
+
 PROGRAM = "terrazzo"
-VARIABLE = "_TERRAZZO_COMPLETE"  # as the library makes it of the program's name
 
 
 class Shell(StrEnum):
@@ -23,11 +24,11 @@ class Shell(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Adds ``terrazzo completion``, and has the program answer the shells that ask it for a word."""
-    if VARIABLE in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
         completion_init()
     app.command("completion")(completion)
 
 
 def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
     """Print a script that has a shell complete commands and options: eval "$(terrazzo completion bash)"."""
-    print(get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value))
+    print(get_completion_script(prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE, shell=shell.value))

@@ -81,7 +81,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 def run(platform: Platform, *arguments: str, status: int = 0, given: str = "", data: bool = True) -> Any:
     """What a command prints with ``--json``: one document, and nothing beside it."""
     folder = ("--data", str(platform.data)) if data else ("--url", platform.url)
-    env = {**os.environ, **platform.environment, "TERRAZZO_TOKEN": str(platform.token)}
+    env = {**os.environ, **platform.environment} | ({} if data else {"TERRAZZO_TOKEN": str(platform.token)})
     done = run_loaded_text(["-m", "terrazzo", *arguments, "--json", *folder], env=env, given=given)
     assert done.returncode == status, done.stderr
     return json.loads(done.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -85,7 +86,8 @@ def test_a_bad_token_and_a_platform_that_is_away(tmp_path: Path) -> None:
 def refusal(*arguments: str) -> str:
     """The one line of a command that can't do what it is asked."""
     command = [sys.executable, "-m", "terrazzo", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    free = {"TERRAZZO_WEBSOCKET__PORT": "0", "TERRAZZO_MQTT__WEBSOCKET_PORT": "0"}  # the usual ones may be somebody's
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **free})
     assert done.returncode == 2, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("terrazzo: ")]
     return line

@@ -109,7 +109,8 @@ def test_a_python_client(platform: Platform, tmp_path: Path) -> None:
     assert set(ACTIONS) <= made
     (tmp_path / "read_chart.py").write_text(READ_CHART)
     (tmp_path / "mypy.ini").write_text(MYPY)
-    run(sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "read_chart.py", cwd=tmp_path)
+    check = ("-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", "/dev/null")  # nobody checks it again
+    run(sys.executable, *check, "read_chart.py", cwd=tmp_path)
     read = run(sys.executable, "read_chart.py", platform.url, USERNAME, PASSWORD, "1", cwd=tmp_path)
     assert "21.5" in read
 

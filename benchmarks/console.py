@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -135,9 +136,7 @@ def fill_curves(platform: Platform) -> str:
     made = platform.call("create_object", name="curves", mapping_id=mapping, terminal_list=["curves"], **by)
     now = int(time.time())
     reports = [
-        json.dumps(
-            {"Time": now - 8 * POINTS + 8 * point, **{f"v{each}": (point * (each + 7)) % 101 for each in range(CURVES)}}
-        )
+        json.dumps({"Time": now - 8 * POINTS + 8 * point, **{f"v{each}": wave(point, each) for each in range(CURVES)}})
         for point in range(POINTS)
     ]
     login = ["-p", str(platform.mqtt), "-i", "curves", "-u", "u-curves", "-P", "pin-curves"]
@@ -155,12 +154,18 @@ def fill_curves(platform: Platform) -> str:
     return str(platform.call("create_dashboard", name="Curves", script=script, **by)["uid"])
 
 
+def wave(point: int, curve: int) -> float:
+    """A value that goes up and down over an hour or two, with some noise, as temperatures do."""
+    return round(50 + 40 * math.sin(point / (60 + 3 * curve)) + 3 * math.sin(point * 1.7 + curve), 2)
+
+
 def time_charts(tab: Tab, dashboard: str) -> tuple[float, list[float]]:
-    """Milliseconds from the last curves' arrival to the last line drawn; times between frames while it is dragged."""
+    """Milliseconds from the last curves' arrival to the frame that has the last line; those between frames in drags."""
     tab.page.add_init_script(_WATCH)
     login(tab)
     tab.open(f"#/dashboards/{dashboard}")
-    wait_for(lambda: tab.run("globalThis.drawn > globalThis.arrived"), "the curves", timeout_s=60)
+    until = "globalThis.arrived > 0 && globalThis.drawn > globalThis.arrived"
+    wait_for(lambda: tab.run(until), "the curves", timeout_s=60)
     tab.page.wait_for_load_state("networkidle")
     drawn = tab.run("globalThis.drawn - globalThis.arrived")
     box = tab.page.locator("canvas").bounding_box()
@@ -190,7 +195,7 @@ Response.prototype.arrayBuffer = async function () {
 const stroke = CanvasRenderingContext2D.prototype.stroke;
 CanvasRenderingContext2D.prototype.stroke = function (...given) {
   stroke.apply(this, given);
-  globalThis.drawn = performance.now();
+  requestAnimationFrame(() => { globalThis.drawn = performance.now(); });
 };
 """
 

@@ -234,7 +234,7 @@ class Model {
     const lines = this.lines();
     const key = `${lines.map((each) => Number(each.isFaint)).join("")} ${language.peek()}`;
     if (key !== this.plotKey || !this.plot) this.make(lines, key);
-    this.plot?.draw(lines, this.shown, this.props.marks ?? []);
+    this.plot?.draw(lines, this.shown, this.props.marks ?? [], this.isMoving);
     this.point();
   }
 

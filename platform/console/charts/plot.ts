@@ -38,6 +38,8 @@ const AXIS_PX = 52;
 const NARROW_PX = 560; // below which there is one axis of values; the legend has all of them
 const TICK_PX = 64;
 const VALUE_PX = 44;
+const LINE_PX = 1.25;
+const MOST_BROAD = 8; // lines; more are one pixel of the screen each, which is drawn in a tenth of the time where no GPU helps
 
 export class Plot {
   readonly uplot: uPlot;
@@ -56,9 +58,11 @@ export class Plot {
     this.uplot = new uPlot(this.options(), this.data(), host);
   }
 
-  /** Draws lines over a view. */
-  draw(lines: readonly Line[], view: Range, marks: readonly Mark[]): void {
+  /** Draws lines over a view; while it is moving as thin as can be, since each frame counts then. */
+  draw(lines: readonly Line[], view: Range, marks: readonly Mark[], isMoving = false): void {
     this.lines = lines;
+    const width = isMoving || lines.length > MOST_BROAD ? 1 / (devicePixelRatio || 1) : LINE_PX;
+    for (const each of this.uplot.series) each.width = width;
     this.marks = marks;
     this.view = view;
     this.uplot.batch(() => {
@@ -122,7 +126,7 @@ export class Plot {
         { scale: "y0", auto: false },
       ],
       stroke: () => line()?.color ?? "transparent",
-      width: 1.25,
+      width: LINE_PX,
       dash: isFaint ? [3, 3] : undefined,
       alpha: isFaint ? 0.7 : 1,
       points: { show: false },

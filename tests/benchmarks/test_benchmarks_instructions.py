@@ -17,9 +17,9 @@ MOST = {
     "live, WebSocket, 1 subscriber": 390,
     "login, MQTT 5": 7_500,
     "gateway, ping": 800,
-    "gateway, a terminal": 1_420,
-    "gateway, the latest record": 1_480,
-    "gateway, a page of records": 2_600,
+    "gateway, a terminal": 1_310,
+    "gateway, the latest record": 1_470,
+    "gateway, a page of records": 2_560,
     "gateway, a page by key": 2_050,
 }
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,21 @@ async def test_queries_that_wait_need_no_event_loop_between_them() -> None:
     await asyncio.gather(*answers)
     assert sorted(found) == [*range(51)]
     readers.close()
+
+
+async def test_who_asks_again_at_once_finds_the_thread_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers, loop = Readers("read", threads=3, of_company=2, waiting=100), asyncio.get_running_loop()
+    tell, seen = loop.call_soon_threadsafe, []
+
+    def told(*what: Any) -> asyncio.Handle:
+        seen.append((len(readers._working), len(readers._idle)))
+        return tell(*what)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", told)
+    served = {await readers.ask(1, threading.get_ident) for _ in range(5)}
+    assert seen == [(0, 1)] * 5
+    assert len(served) == 1
+    await asyncio.to_thread(readers.close)
 
 
 async def test_companies_are_read_for_in_turn() -> None:

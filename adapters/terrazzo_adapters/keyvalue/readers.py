@@ -16,6 +16,9 @@ T = TypeVar("T")
 _RETRY_AFTER_S = 5.0
 
 
+_Bell = SimpleQueue[None]
+
+
 class _Query(NamedTuple):
     answer: asyncio.Future[Any]
     work: Callable[[], Any]
@@ -46,8 +49,7 @@ class Readers:
         self._most_waiting = waiting
         self._lock = Lock()  # of all that follows, but for what is answered
         self._threads: list[Thread] = []
-        self._idle = 0  # threads that wait for the bell
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._idle: list[_Bell] = []  # of threads that have nothing to do, in the order in which that began
         self._waiting: OrderedDict[int, deque[_Query]] = OrderedDict()  # whose turn is next comes first
         self._working: dict[int, int] = {}  # threads by company
         self._is_closed = False
@@ -79,16 +81,15 @@ class Readers:
         """Answers what waits, and ends the threads."""
         with self._lock:
             self._is_closed = True
-            for _ in self._threads:
-                self._bell.put(None)
+            for bell in self._idle:
+                bell.put(None)
         for thread in self._threads:
             thread.join()
 
     def _call_thread(self) -> bool:
-        """Has a thread come that does nothing; whether one is to be started, as there is none."""
+        """Has the thread come that has waited least, which may not sleep yet; whether one is to be started."""
         if self._idle:
-            self._idle -= 1
-            self._bell.put(None)
+            self._idle.pop().put(None)
             return False
         return len(self._threads) < self._most_threads
 
@@ -100,22 +101,31 @@ class Readers:
         thread.start()
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A thread: query after query, until there is none that may be worked on."""
+        """A thread: query after query, until there is none that may be worked on.
+
+        It is free, or has the next one, before the loop hears of an answer: who asks again at once finds it so.
+        """
+        bell: _Bell = SimpleQueue()
         done_for: int | None = None
+        answer: _Answer | None = None
         while True:
             with self._lock:
                 if done_for is not None:
                     self._end(done_for)
                 done_for, query = self._take()
-                if query is None:
-                    if self._is_closed:
-                        return
-                    self._idle += 1
-            if query is None:
-                self._bell.get()
-            else:
-                self._work(query, loop)
+                ends = query is None and self._is_closed
+                if query is None and not ends:
+                    self._idle.append(bell)
+            if answer is not None:
+                self._give(answer, loop)
+                answer = None
+            if query is not None:
+                answer = self._work(query)
                 query = None  # which has more than its answer
+            elif ends:
+                return
+            else:
+                bell.get()
 
     def _take(self) -> tuple[int | None, _Query | None]:
         """The next query of a company that has not all of its threads, and whose it is."""
@@ -139,13 +149,17 @@ class Readers:
         else:
             del self._working[company_id]
 
-    def _work(self, query: _Query, loop: asyncio.AbstractEventLoop) -> None:
+    @staticmethod
+    def _work(query: _Query) -> _Answer | None:
+        """The answer; None where nobody waits for it any more."""
         if query.answer.cancelled():
-            return  # nobody waits for it any more
+            return None
         try:
-            answer = _Answer(query.answer, query.work(), None)
+            return _Answer(query.answer, query.work(), None)
         except BaseException as error:  # noqa: BLE001 - it is whoever asked who is told
-            answer = _Answer(query.answer, None, error)
+            return _Answer(query.answer, None, error)
+
+    def _give(self, answer: _Answer, loop: asyncio.AbstractEventLoop) -> None:
         self._answers.append(answer)
         if not self._is_told:
             self._is_told = True

@@ -62,6 +62,8 @@ EXAMPLES = examples()
 NOT_RUN = {
     ("README.md", "make run"): "installs from the registry; .ci/run does both",
     ("README.md", "pip install ."): "installs from the registry",
+    ("beside-a-broker.md", "authentication ="): "is EMQX's: tests/api/test_api_broker_questions.py sends what it asks",
+    ("beside-a-broker.md", "mqtt.listeners"): "is RabbitMQ's: tests/rabbitmq_server.py starts it with this",
     ("broker.md", "# who names no user"): "no program: tests/broker/test_broker_access_files.py reads such files",
     ("broker.md", "stream {"): "needs nginx with TLS: tests/transports/test_transport_behind_nginx.py",
     ("decoders.md", "[project]"): "installs a package: tests/ingest/decoder_package.py does it",

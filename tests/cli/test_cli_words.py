@@ -80,6 +80,7 @@ def test_a_bad_token_and_a_platform_that_is_away(tmp_path: Path) -> None:
         assert re.match(r"terrazzo: 10402 ", refused)
         assert refused.endswith("; give a token that is good with --token, or a user with --user")
         greeting = platform.log.read_text()
+    assert f"  console    {platform.url}/\n" in greeting
     assert f"  documents  {platform.url}/docs\n" in greeting
 
 

@@ -7,6 +7,7 @@ import base64
 import io
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import aiohttp
@@ -66,7 +67,8 @@ class Server:
         version = await self.ping()
         generation = int(version[0])
         if generation == 2:
-            from terrazzo_adapters.influxdb.buckets import ensure_bucket  # its library is heavy
+            await asyncio.to_thread(import_module, "terrazzo_adapters.influxdb.buckets")  # its library is heavy
+            from terrazzo_adapters.influxdb.buckets import ensure_bucket
 
             await asyncio.to_thread(ensure_bucket, self._settings)
         elif generation == 1:

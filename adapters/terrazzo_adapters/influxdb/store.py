@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -243,7 +244,8 @@ class InfluxStore:
                 buckets = await self._ask(asked)
                 if buckets is not None:
                     return buckets
-        from terrazzo_adapters.columns.resample import Resampler  # its library is heavy
+        await asyncio.to_thread(import_module, "terrazzo_adapters.columns.resample")  # its library is heavy
+        from terrazzo_adapters.columns.resample import Resampler
 
         resampler = Resampler(keys, bucket_us=bucket_us, fn=fn, origin_us=origin_us)
         await self._feed(resampler, series, keys, start_us, end_us)
@@ -253,7 +255,8 @@ class InfluxStore:
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
     ) -> dict[str, Curve]:
         """The first, lowest, highest and last point of each bucket. Reads all records that carry the names."""
-        from terrazzo_adapters.columns.extremes import Extremes  # its library is heavy
+        await asyncio.to_thread(import_module, "terrazzo_adapters.columns.extremes")  # its library is heavy
+        from terrazzo_adapters.columns.extremes import Extremes
 
         extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
         await self._feed(extremes, series, keys, start_us, end_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -98,7 +99,7 @@ class BalanceWork:
             fn="mean",
             origin_us=start_us,
         )
-        found = fit(balance.target, balance.inputs, buckets.columns)
+        found = await asyncio.to_thread(fit, balance.target, balance.inputs, buckets.columns)  # loads its library, too
         return {
             "company_id": script.company_id,
             "project_id": script.id,

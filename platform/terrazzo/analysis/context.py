@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.analysis.periods import Calendar
@@ -97,7 +98,8 @@ class AnalysisContext:
         return summarizer.finish()
 
     async def _from_digests(self, codes: Sequence[str], object_id: int, bounds: Sequence[int]) -> list[Summary] | None:
-        from terrazzo.analysis.digest_summarizer import DigestSummarizer  # its library is heavy
+        await asyncio.to_thread(import_module, "terrazzo.analysis.digest_summarizer")  # its library is heavy
+        from terrazzo.analysis.digest_summarizer import DigestSummarizer
 
         summarizer, series = DigestSummarizer(bounds), series_of(object_id)
         pieces = self.store.digests(series, codes, bounds[0], bounds[-1] - 1, undivided=summarizer.undivided)

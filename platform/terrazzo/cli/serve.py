@@ -89,6 +89,7 @@ def _explained(error: Exception, folder: Path) -> str:
 async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints all addresses, and once where the first administrator's password is."""
     print("Terrazzo is ready.")
+    print(f"  console    {addresses.http}/")
     print("  gateway    " + "  ".join(f"{each}/apiproxy/api" for each in (addresses.http, addresses.websocket) if each))
     if addresses.tcp:
         print(f"             {addresses.tcp}")

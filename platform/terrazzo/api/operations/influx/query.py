@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -105,21 +106,31 @@ async def handle_influx_query(services: Services, actor: Actor, request: InfluxQ
         statements = await asyncio.to_thread(parse_query, request.q)
     except SyntaxFault as error:
         raise BadParameter("error parsing query", str(error)) from None
+    await asyncio.to_thread(_load)
     turn, holding = services.queries.turn(actor.company_id), services.memory.holding("queries", actor.company_id)
     run = _Run(services, actor, request, holding)
     pieces = in_turn(run.pieces(statements), turn, services.memory.holding("answers", actor.company_id))
     return InfluxAnswer(await begun(pieces), _CSV if request.is_csv else _JSON, request.is_csv or request.chunked)
 
 
+def _load() -> None:
+    """Imports what reads and answers, with its heavy library."""
+    import_module("terrazzo.api.operations.influx.reading")
+    import_module("terrazzo.influxql.answers")
+
+
 class _Run:
     """One request under way."""
 
     def __init__(self, services: Services, actor: Actor, request: InfluxQuestion, holding: Holding) -> None:
-        from terrazzo.api.operations.influx.reading import SelectReader  # its library is heavy
+        from terrazzo.api.operations.influx.reading import SelectReader
         from terrazzo.api.operations.influx.show import ShowReader
+        from terrazzo.influxql.answers import encoder_of
 
         measurements = Measurements(services, actor)
         self._request = request
+        chunk = request.chunk_size if request.chunked else 0
+        self._encoder = encoder_of(epoch=request.epoch, chunk=chunk, is_csv=request.is_csv)
         self._actor = actor
         self._holding = holding
         self._timeout_s = services.limits.influx_s
@@ -129,11 +140,7 @@ class _Run:
 
     async def pieces(self, statements: Sequence[Statement]) -> AsyncGenerator[bytes, None]:
         """The answer, in pieces of some thousand rows."""
-        from terrazzo.influxql.answers import encoder_of
-
-        asked = self._request
-        chunk = asked.chunk_size if asked.chunked else 0
-        encoder = encoder_of(epoch=asked.epoch, chunk=chunk, is_csv=asked.is_csv)
+        encoder = self._encoder
         yield encoder.begin()
         failed = False
         for number, statement in enumerate(statements):

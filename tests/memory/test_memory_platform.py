@@ -10,9 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from api.api_rig import Rig, open_rig
+from open_stores import seal
 from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site
 from terrazzo.ingest.limits import IngestLimits
@@ -262,6 +264,33 @@ async def fetch(rig: Rig, path: str, headers: dict[str, str]) -> str:
         return await response.text()
 
 
+async def test_what_was_decoded_of_history_counts_and_goes_before_anybody_is_refused(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 1}) as rig:
+        memory, ours, store = rig.services.memory, await company_of(rig, "admin"), rig.services.store
+        series = f"m/{await add_object(rig)}"
+        bodies = [msgspec.msgpack.encode({"T": place * 37 % 1009, "U": place}) for place in range(4_000)]
+        await store.append([Record(series, 10**15 + place * 60_000_000, body) for place, body in enumerate(bodies)])
+        await seal(rig.platform.parts.store._store, block=1_000)
+        asked = {"object_id": series[2:], "keys": ["T", "U"], "resample": "90s", "page_size": 9}
+        await rig.call("get_mosaic_list", start_time="2001-09-08 00:00:00", end_time="2001-09-12 00:00:00", **asked)
+        kept = store.kept()[ours][0]
+        assert kept > 20_000
+        others = sum(size for owner, (size, _) in store.kept().items() if owner != ours)
+        await until(lambda: memory.by_kind()["segments"] == kept + others, "it was looked at")
+        with memory.holding("imports", ours) as held:
+            held.resize(memory.most_bytes - 100_000)
+            await until(lambda: ours not in store.kept(), "it goes, as others may need the memory")
+            assert memory.stats.given_up["segments"] == kept
+        await until(lambda: memory.by_kind()["segments"] == others, "it counts no more")
+
+
+async def add_object(rig: Rig) -> int:
+    signed = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    script = [["T", "T", "T", "STA", "$AdapterID-1.T", "x", ""]]
+    uid = (await rig.call("create_mapping", name="m", script=script, **signed))["uid"]
+    return int((await rig.call("create_object", name="Pump", mapping_id=uid, terminal_list=[]))["id"])
+
+
 async def test_all_kinds_are_looked_at_and_told(tmp_path: Path) -> None:
     async with two_companies(tmp_path) as (site, ours, _):
         kinds = set(memory_of(site).by_kind())
@@ -275,6 +304,7 @@ async def test_all_kinds_are_looked_at_and_told(tmp_path: Path) -> None:
             "made",
             "queued",
             "received",
+            "segments",
         }
         waiting = site.platform.parts.objects.mapper.effect_queue._waiting_of
         waiting[str(ours.actor.company_id)] += 100

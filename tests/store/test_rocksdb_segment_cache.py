@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_stores import open_rocks, seal
+from terrazzo.ports import at_work
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore, charts
 from terrazzo_adapters.rocksdb.extents import extents_up, open_segment
-from terrazzo_adapters.rocksdb.segment_cache import SegmentCache
+from terrazzo_adapters.rocksdb.segment_cache import SegmentCache, read_for
 from terrazzo_adapters.segments.parts import Parts
 
 HOUR = 3_600_000_000
@@ -104,6 +106,40 @@ def test_its_bound_holds(sizes: list[tuple[int, int]], most: int) -> None:
     assert all(cache.of(place, b"other").find(b"%d" % number) is None for number in found)
     cache.resize(most)
     assert cache.stats().bytes == 0
+
+
+kept_for = st.tuples(st.integers(0, 3), st.integers(0, 20), st.sampled_from([100, 2_000, 40_000]))
+given_up = st.tuples(st.integers(0, 3), st.none(), st.integers(0, 100_000))
+
+
+@given(life=st.lists(st.one_of(kept_for, kept_for, given_up), max_size=50))
+def test_what_is_kept_counts_by_company_and_each_gives_up_its_own(life: list[tuple[int, int | None, int]]) -> None:
+    cache = SegmentCache(500_000)
+    for owner, number, size in life:
+        before = cache.by_owner()
+        if number is None:
+            freed = cache.give_up(owner, size)
+            had, has = before.get(owner, (0, 0))[0], cache.by_owner().get(owner, (0, 0))[0]
+            assert had - has == freed >= min(had, size)
+            assert {**cache.by_owner(), owner: 0} == {**before, owner: 0}
+        else:
+            read_for(owner, partial(cache.of((1, T0), b"").keep, b"%d" % number, number, size))()
+        assert sum(each for each, _ in cache.by_owner().values()) == cache.stats().bytes
+        assert all(parts > 0 for _, parts in cache.by_owner().values())
+
+
+async def test_what_a_question_decodes_is_its_companys(store: RocksStore) -> None:
+    before = store.kept()
+    assert set(before) == {0}, "what sealing decoded is nobody's"
+    work = at_work.begin(at_work.Work("get_mosaic_list", 7))
+    await ask(store)
+    at_work.end(work)
+    kept = store.kept()
+    assert kept[0] == before[0]
+    assert kept[0][0] + kept[7][0] == store.stats().memory["segments"]
+    assert 0 < store.give_up(7, 1) < kept[7][0]
+    assert store.give_up(7, 2**40) > 0
+    assert store.kept() == before
 
 
 def test_what_was_used_last_stays_and_what_is_large_takes_nothing_from_the_rest() -> None:

@@ -115,6 +115,15 @@ class InfluxStore:
         """Counters of what was spooled, sent and refused for good, and what waits now."""
         return self._writer.stats()
 
+    def kept(self) -> Mapping[int, tuple[int, int]]:
+        """Nothing: a server keeps what it read."""
+        return {}
+
+    def give_up(self, company_id: int, size: int) -> int:
+        """Nothing is kept here."""
+        del company_id, size
+        return 0
+
     @property
     def is_whole(self) -> bool:
         """Whether nothing waits in the spool."""

@@ -1,17 +1,21 @@
 """What was decoded of segments lately: heads, times, columns and rollups, the least recently used given up first.
 
 A segment is known by the bytes of its head, which has the checksums of all its parts: when another takes its place,
-what is kept of the first is not found any more, whatever snapshot a reader has.
+what is kept of the first is not found any more, whatever snapshot a reader has. Each part counts as that of the company
+that it was decoded for first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
-from typing import Any, NamedTuple
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from threading import Lock, local
+from typing import Any, NamedTuple, TypeVar
 
 _ENTRY_BYTES = 400  # of Python's own beside what is kept
 _LARGE_BYTES = 32 * 1024
+
+T = TypeVar("T")
 
 Place = tuple[int, int]
 """Where a segment lies: the id of its series, the time of its last record (UTC microseconds)."""
@@ -49,6 +53,23 @@ class SegmentCache:
         with self._lock:
             return CacheStats(self._hits, self._misses, self._small.bytes + self._large.bytes)
 
+    def by_owner(self) -> Mapping[int, tuple[int, int]]:
+        """Bytes and parts that are kept, by the company that they were decoded for."""
+        with self._lock:
+            return {
+                owner: (
+                    self._small.owners[owner] + self._large.owners[owner],
+                    self._small.parts[owner] + self._large.parts[owner],
+                )
+                for owner in self._small.owners.keys() | self._large.owners.keys()
+            }
+
+    def give_up(self, owner: int, size: int) -> int:
+        """Forgets about ``size`` bytes of a company, what was not used for longest first; returns how many it were."""
+        with self._lock:
+            freed = self._large.give_up(owner, size)
+            return freed + (self._small.give_up(owner, size - freed) if freed < size else 0)
+
     def of(self, place: Place, head: bytes) -> SegmentMemory:
         """What is kept of one segment, by the bytes of its head."""
         return SegmentMemory(self, place, head)
@@ -65,12 +86,29 @@ class SegmentCache:
         """Keeps something of ``size`` bytes, if so much can be kept."""
         with self._lock:
             shelf = self._large if size > _LARGE_BYTES else self._small
-            shelf.keep(key, _Kept(value, size + len(key[1]) + _ENTRY_BYTES))
+            shelf.keep(key, _Kept(value, size + len(key[1]) + _ENTRY_BYTES, getattr(_reader, "owner", 0)))
 
 
 class _Kept(NamedTuple):
     value: Any
     size: int
+    owner: int
+
+
+_reader = local()
+
+
+def read_for(owner: int, work: Callable[[], T]) -> Callable[[], T]:
+    """The same work, on whatever thread; what it has kept counts as the company's."""
+
+    def run() -> T:
+        _reader.owner = owner
+        try:
+            return work()
+        finally:
+            _reader.owner = 0
+
+    return run
 
 
 class _Shelf:
@@ -80,6 +118,8 @@ class _Shelf:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()
         self.bytes = 0
+        self.owners: Counter[int] = Counter()  # bytes
+        self.parts: Counter[int] = Counter()
 
     def find(self, key: Key) -> _Kept | None:
         found = self._kept.get(key)
@@ -90,11 +130,32 @@ class _Shelf:
     def keep(self, key: Key, kept: _Kept) -> None:
         if 4 * kept.size > self._most_bytes:
             return
-        before = self._kept.pop(key, None)  # another reader was as slow
-        self.bytes += kept.size - (0 if before is None else before.size)
+        if key in self._kept:  # another reader was as slow
+            self._forget(key)
+        self._count(kept, 1)
         self._kept[key] = kept
         while self.bytes > self._most_bytes:
-            self.bytes -= self._kept.popitem(last=False)[1].size
+            self._forget(next(iter(self._kept)))
+
+    def give_up(self, owner: int, size: int) -> int:
+        freed = 0
+        for key in [key for key, kept in self._kept.items() if kept.owner == owner]:
+            if freed >= size:
+                break
+            freed += self._forget(key)
+        return freed
+
+    def _forget(self, key: Key) -> int:
+        kept = self._kept.pop(key)
+        self._count(kept, -1)
+        return kept.size
+
+    def _count(self, kept: _Kept, sign: int) -> None:
+        self.bytes += sign * kept.size
+        self.owners[kept.owner] += sign * kept.size
+        self.parts[kept.owner] += sign
+        if not self.parts[kept.owner]:
+            del self.owners[kept.owner], self.parts[kept.owner]
 
 
 class SegmentMemory:

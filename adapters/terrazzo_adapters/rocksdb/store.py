@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from terrazzo_adapters.rocksdb.queries import Queries
 from terrazzo_adapters.rocksdb.sealed import damaged
 from terrazzo_adapters.rocksdb.sealer import Sealer
 from terrazzo_adapters.rocksdb.segment_cache import cache as segment_cache
+from terrazzo_adapters.rocksdb.segment_cache import read_for
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -132,6 +133,14 @@ class RocksStore(Queries):
             segment_cache_hits=kept.hits,
             segment_cache_misses=kept.misses,
         )
+
+    def kept(self) -> Mapping[int, tuple[int, int]]:
+        """What was decoded of segments, by company."""
+        return segment_cache.by_owner()
+
+    def give_up(self, company_id: int, size: int) -> int:
+        """Forgets some of it; the next question decodes it again."""
+        return segment_cache.give_up(company_id, size)
 
     @property
     def is_replaceable(self) -> bool:
@@ -247,9 +256,9 @@ class RocksStore(Queries):
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._check_open()
-        return await self._readers.ask(
-            at_work.company_id(), partial(self._engine.database.read, query, *args, **kwargs)
-        )
+        company_id = at_work.company_id()
+        work = partial(self._engine.database.read, query, *args, **kwargs)
+        return await self._readers.ask(company_id, read_for(company_id, work))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -199,6 +199,12 @@ class TimeSeriesStore(Protocol):
     def stats(self) -> StoreStats:
         """The present status and counters."""
 
+    def kept(self) -> Mapping[int, tuple[int, int]]:
+        """What is kept in memory of what was read, for the next question: bytes and things, by company."""
+
+    def give_up(self, company_id: int, size: int) -> int:
+        """Forgets about ``size`` bytes of what is kept of a company; returns how many it were."""
+
     @property
     def is_whole(self) -> bool:
         """Whether queries see all that was appended; they don't while records wait for a server that is away."""

@@ -183,6 +183,7 @@ class Platform:
             gateway=self.gateway,
             mapper=self.parts.objects.mapper,
             bridges=self.terminals.bridges,
+            store=self.store,
         )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:

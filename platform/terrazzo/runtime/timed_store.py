@@ -81,6 +81,12 @@ class TimedStore:
     def stats(self) -> StoreStats:
         return msgspec.structs.replace(self._store.stats(), query_times=self._times)
 
+    def kept(self) -> Mapping[int, tuple[int, int]]:
+        return self._store.kept()
+
+    def give_up(self, company_id: int, size: int) -> int:
+        return self._store.give_up(company_id, size)
+
     @property
     def is_whole(self) -> bool:
         return self._store.is_whole

@@ -11,6 +11,7 @@ from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.memory_shares import Account, Cost, Kept, MemoryShares
 from terrazzo.ports.bridge import Bridge
+from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.gateway import GatewayServers
 from terrazzo.runtime.lifetime import Lifetime
@@ -42,9 +43,11 @@ def share_memory(
     gateway: GatewayServers,
     mapper: ReportMapper,
     bridges: Sequence[Bridge],
+    store: TimeSeriesStore,
 ) -> None:
     """Adds all accounts, what is cheapest to lose first, and starts to look after them."""
     of_broker, unread = broker.memory, gateway.connection_limiter.unread
+    memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(
         Account(kind="queued", read=_by_company(of_broker.queued), cost=QUEUED, give_up=_of(of_broker.drop_queued))
@@ -65,10 +68,16 @@ def share_memory(
 
     async def look() -> None:
         memory.look()
+        for owner in memory.over():  # what is read again costs less than being refused
+            memory.stats.given_up["segments"] += store.give_up(owner, store.kept().get(owner, (0, 0))[0])
         of_broker.refuse({str(owner) for owner in memory.over() if owner})
 
     looking = lifetime.tasks.repeat("memory shares", LOOK_S, look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
+
+
+def _of_store(store: TimeSeriesStore) -> Mapping[int, Kept]:
+    return {company_id: Kept(*kept) for company_id, kept in store.kept().items()}
 
 
 def _by_company(read: Callable[[], Mapping[str, tuple[int, int]]]) -> Callable[[], Mapping[int, Kept]]:

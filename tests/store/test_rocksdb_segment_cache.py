@@ -16,7 +16,7 @@ from terrazzo.ports import at_work
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore, charts
 from terrazzo_adapters.rocksdb.extents import extents_up, open_segment
-from terrazzo_adapters.rocksdb.segment_cache import SegmentCache, read_for
+from terrazzo_adapters.rocksdb.segment_cache import SegmentCache, counted_for
 from terrazzo_adapters.segments.parts import Parts
 
 HOUR = 3_600_000_000
@@ -123,7 +123,7 @@ def test_what_is_kept_counts_by_company_and_each_gives_up_its_own(life: list[tup
             assert had - has == freed >= min(had, size)
             assert {**cache.by_owner(), owner: 0} == {**before, owner: 0}
         else:
-            read_for(owner, partial(cache.of((1, T0), b"").keep, b"%d" % number, number, size))()
+            counted_for(owner, partial(cache.of((1, T0), b"").keep, b"%d" % number, number, size))()
         assert sum(each for each, _ in cache.by_owner().values()) == cache.stats().bytes
         assert all(parts > 0 for _, parts in cache.by_owner().values())
 

@@ -98,7 +98,7 @@ class _Kept(NamedTuple):
 _reader = local()
 
 
-def read_for(owner: int, work: Callable[[], T]) -> Callable[[], T]:
+def counted_for(owner: int, work: Callable[[], T]) -> Callable[[], T]:
     """The same work, on whatever thread; what it has kept counts as the company's."""
 
     def run() -> T:

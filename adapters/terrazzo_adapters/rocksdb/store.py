@@ -25,7 +25,7 @@ from terrazzo_adapters.rocksdb.queries import Queries
 from terrazzo_adapters.rocksdb.sealed import damaged
 from terrazzo_adapters.rocksdb.sealer import Sealer
 from terrazzo_adapters.rocksdb.segment_cache import cache as segment_cache
-from terrazzo_adapters.rocksdb.segment_cache import read_for
+from terrazzo_adapters.rocksdb.segment_cache import counted_for
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -258,7 +258,7 @@ class RocksStore(Queries):
         self._check_open()
         company_id = at_work.company_id()
         work = partial(self._engine.database.read, query, *args, **kwargs)
-        return await self._readers.ask(company_id, read_for(company_id, work))
+        return await self._readers.ask(company_id, counted_for(company_id, work))
 
     def _check_open(self) -> None:
         if self._closed:

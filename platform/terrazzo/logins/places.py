@@ -14,7 +14,6 @@ from typing import NamedTuple
 from terrazzo.line_file import LineFile
 
 MOST_PLACES = 8  # of one principal; the one that was proven longest ago makes room
-_GATHER_S = 0.1  # a fleet at new addresses wakes the thread that writes ten times a second
 
 
 class Principal(NamedTuple):
@@ -41,8 +40,7 @@ class KnownPlaces:
 
     def __init__(self, path: Path | None = None, *, epoch_of: Callable[[int], int | None] = lambda _id: 0) -> None:
         self._places: dict[int, _Places] = {}
-        forgotten = "a restart would forget where logins come from"
-        self._file = None if path is None else LineFile(path, forgotten, gather_s=_GATHER_S)
+        self._file = None if path is None else LineFile(path, "a restart would forget where logins come from")
         if self._file is None:
             return
         for line in self._file.load():

@@ -45,6 +45,18 @@ class Listeners(Generic[P]):
         self._callbacks = (*self._callbacks, callback)
         self._wanted = (*self._wanted, wanted)
 
+    def set_listening(self, callback: Callable[P, object], *, is_on: bool) -> None:
+        """Has a callback told from now on, or no longer; what is as it should be stays so.
+
+        For what few want and is told often: a callback that has nothing to do costs more than none.
+        """
+        if is_on and callback not in self._callbacks:
+            self.listen(callback)
+        elif not is_on and callback in self._callbacks:
+            at = self._callbacks.index(callback)
+            self._callbacks = (*self._callbacks[:at], *self._callbacks[at + 1 :])
+            self._wanted = (*self._wanted[:at], *self._wanted[at + 1 :])
+
     def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Calls all callbacks; what one raises is counted, and logged at most every ten seconds."""
         for callback in self._callbacks:

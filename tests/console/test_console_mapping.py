@@ -37,8 +37,8 @@ def own_mapping(plant: DemoPlant, name: str, rows: list[Any]) -> tuple[str, int]
 def point(plant: DemoPlant) -> str:
     """A point with a number that the first chiller reports."""
     data = plant.call("get_last_grid", terminal_id="demo-chiller-1")["data"]
-    payload = next(each["payload"] for each in data if isinstance(each["payload"], dict))
-    return str(next(name for name, value in payload.items() if isinstance(value, float)))
+    payloads = [each["payload"] for each in data if isinstance(each["payload"], dict)]
+    return next(name for payload in payloads for name, value in payload.items() if type(value) in (int, float))
 
 
 def is_of_today(plant: DemoPlant) -> bool:

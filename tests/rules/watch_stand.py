@@ -136,7 +136,7 @@ class Stand:
         self.entities.objects.changes.listen(self.watch.on_object)
         self.entities.group_maps.changes.listen(self.watch.on_group)
         self.registry.terminal_changes.listen(self.watch.on_terminal)
-        self.presence.changes.listen(self.watch.on_presence)
+        self.watch.follow(self.presence.changes)
         self.entities.rules.changes.listen(self.commander.on_rule)
         await self.commander.start(await self.watch.start())
         await self.settle()

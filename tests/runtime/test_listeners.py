@@ -30,3 +30,30 @@ def test_whether_anybody_listens() -> None:
     assert not listeners
     listeners.listen(lambda: None)
     assert listeners
+
+
+def test_a_listener_that_is_switched_off_and_on() -> None:
+    heard: list[str] = []
+    listeners: Listeners[[]] = Listeners("switched")
+
+    def first() -> None:
+        heard.append("first")
+
+    def second() -> None:
+        heard.append("second")
+
+    def off() -> bool:
+        return False
+
+    listeners.set_listening(second, is_on=False)  # it doesn't listen: nothing changes
+    listeners.listen(first, wanted=off)
+    for _ in range(2):
+        listeners.set_listening(second, is_on=True)
+    listeners.tell()
+    assert heard == ["first", "second"]  # once, after what was there before
+    assert listeners.are_wanted
+    for _ in range(2):
+        listeners.set_listening(second, is_on=False)
+    listeners.tell()
+    assert heard == ["first", "second", "first"]
+    assert not listeners.are_wanted  # the first one's word is still its own

@@ -12,6 +12,7 @@ from terrazzo.domain.command import CommandStep
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.refusals.entry import ToldRefusal
 from terrazzo.domain.terminal import Terminal
+from terrazzo.listeners import Listeners
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import LiveKind
 from terrazzo.ports.bus import Presence
@@ -32,10 +33,13 @@ class AttentionSource:
         """Whether anybody subscribes to it."""
         return self._hub.wants(LiveKind.ATTENTION.value)
 
+    def follow(self, presence: Listeners[Client, Presence]) -> None:
+        """Hears of connections (``PresenceRegister.changes``) while somebody subscribes."""
+        self._hub.feed_changes.listen(lambda: presence.set_listening(self.on_presence, is_on=self.is_wanted()))
+
     def on_presence(self, client: Client, presence: Presence) -> None:
         """A terminal connected or is gone."""
-        if self.is_wanted():
-            self._note(client.identity.terminal.company_id, "terminals")
+        self._note(client.identity.terminal.company_id, "terminals")
 
     def on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         """A terminal's record changed."""

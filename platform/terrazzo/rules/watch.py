@@ -18,6 +18,7 @@ from terrazzo.domain.refusals.entry import ToldRefusal
 from terrazzo.domain.refusals.reasons import CLOCK_OFF, REASONS
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.definitions.rules import OUTAGE
 from terrazzo.metadata.repositories.repository import RowChange
@@ -103,6 +104,7 @@ class ConditionWatch:
         self._refused: dict[tuple[Subject, str], tuple[str, int]] = {}
         self._wake = asyncio.Event()
         self._tasks: list[Task] = []
+        self._presence: Listeners[Client, Presence] = Listeners("presence")
 
     # What others tell
 
@@ -111,8 +113,12 @@ class ConditionWatch:
         self._stale[changed.record_id] = self._clock()
         self._wake.set()
 
+    def follow(self, presence: Listeners[Client, Presence]) -> None:
+        """Hears of connections (``PresenceRegister.changes``) while there are rules about terminals or objects."""
+        self._presence = presence
+
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceRegister.changes`` tells this."""
+        """A terminal connected or is gone."""
         terminal = self._registry.terminal(client.client_id)
         if terminal is not None and terminal.company_id in self._watched:
             self._look_soon(terminal, is_there=presence.online)
@@ -334,6 +340,7 @@ class ConditionWatch:
         """Follows a rule from now on, and looks at all that it is about, and at what is open and it was about."""
         rule, now = watched.rule, self._clock()
         self._watched.setdefault(rule.company_id, {})[rule.id] = watched
+        self._presence.set_listening(self.on_presence, is_on=True)
         pauses = LoopPauses()
         strays = [key for key in self._open.of_rule(rule.id) if key.kind not in rule.kinds]
         await self._end(strays)
@@ -349,6 +356,7 @@ class ConditionWatch:
                 rules.pop(rule_id, None)
             if not rules:
                 del self._watched[company_id]
+        self._presence.set_listening(self.on_presence, is_on=bool(self._watched))
         known = [each for each in gone if self._open.of_rule(each)]
         if known:
             await self._store.end_of_rules(known)

@@ -6,6 +6,7 @@ A crash loses what waits, and the platform's own log says that it was away.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -60,22 +61,21 @@ class PresenceLog:
         self.stats = PresenceLogStats()
         self._database = database
         self._clock = clock
-        self._heard: list[tuple[int, int, bool, str]] = []  # terminal, time, online, reason: not looked at yet
+        self._heard: list[tuple[Any, int, Presence]] = []  # identity, time: not looked at yet
         self._waiting: dict[tuple[int, int], list[Change]] = {}  # by terminal and day
         self._count = 0  # in ``_waiting``
         self._beat_us = 0
         self._is_open = False
+        self._room = 0  # how many more may be heard of until they are written
         self._tasks: list[Task] = []
 
     def on_presence(self, client: Client, presence: Presence) -> None:
         """``PresenceRegister.changes`` tells this."""
-        terminal: Terminal | None = getattr(client.identity, "terminal", None)
-        if terminal is None or not self._is_open:
-            return
-        if self._count + len(self._heard) >= _MOST_WAITING:
+        heard = self._heard
+        if len(heard) < self._room:
+            heard.append((client.identity, self._clock(), presence))
+        elif self._is_open:
             self.stats.lost += 1
-            return
-        self._heard.append((terminal.id, self._clock(), presence.online, presence.disconnect_reason))
 
     def _note(self, terminal_id: int, change: Change) -> None:
         self._waiting.setdefault((terminal_id, change.time_us // DAY_US), []).append(change)
@@ -83,7 +83,7 @@ class PresenceLog:
 
     def start(self, tasks: Tasks) -> None:
         """From now on changes are kept."""
-        self._is_open = True
+        self._is_open, self._room = True, _MOST_WAITING
         now = self._beat_us = self._clock()
         self._note(_PLATFORM, Change(now, is_online=True, reason=""))
         self._note(_PLATFORM, Change(now + 1_000, is_online=False, reason=STOPPED))  # moved on by each beat
@@ -94,7 +94,7 @@ class PresenceLog:
 
     async def stop(self) -> None:
         """Writes what waits; the connections that end after it end because the platform does."""
-        self._is_open = False
+        self._is_open, self._room = False, 0
         for task in self._tasks:
             await task.stop()
         self._beat_us = 0
@@ -107,8 +107,11 @@ class PresenceLog:
             self._note(_PLATFORM, Change(now, is_online=False, reason=STOPPED))
             self._beat_us = now
         heard, self._heard = self._heard, []
-        for terminal_id, time_us, is_online, reason in heard:
-            self._note(terminal_id, Change(time_us, is_online, reason))
+        for identity, time_us, presence in heard:
+            terminal: Terminal | None = getattr(identity, "terminal", None)
+            if terminal is not None:
+                self._note(terminal.id, Change(time_us, presence.online, presence.disconnect_reason))
+        self._room = _MOST_WAITING - self._count if self._is_open else 0
         while self._waiting:
             some = dict(list(self._waiting.items())[:_AT_ONCE])
             async with self._database.writing() as connection:

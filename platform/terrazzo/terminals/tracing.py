@@ -89,10 +89,15 @@ class TerminalTraces:
     def __init__(self, taps: PacketTaps, *, clock: Callable[[], int] = now_us) -> None:
         self.packets: Listeners[Terminal, TracedPacket] = Listeners("traced packets")
         self.ended: Listeners[Terminal] = Listeners("ends of traces")
+        self._presence: Listeners[Client, Presence] = Listeners("presence")
         self._taps = taps
         self._clock = clock
         self._traces: dict[int, Trace] = {}  # by company
         self._ends: dict[int, asyncio.TimerHandle] = {}
+
+    def follow(self, presence: Listeners[Client, Presence]) -> None:
+        """Hears of connections while something is traced (``PresenceRegister.changes``)."""
+        self._presence = presence
 
     def of(self, terminal: Terminal) -> Trace | None:
         """The trace of a terminal that is on."""
@@ -116,6 +121,7 @@ class TerminalTraces:
         trace = self._traces.get(company)
         if trace is None:
             trace = self._traces[company] = Trace(terminal, actor.username, until_us)
+            self._presence.set_listening(self.on_presence, is_on=True)
             self._look_at(trace)
         trace.by, trace.until_us = actor.username, until_us
         if company in self._ends:
@@ -136,7 +142,7 @@ class TerminalTraces:
             self._end(company)
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """A terminal that has connected is looked at again (``PresenceRegister.changes``)."""
+        """A terminal that has connected is looked at again."""
         for trace in self._traces.values() if presence.online else ():
             if trace.terminal.uid == client.client_id:
                 self._look_at(trace)
@@ -152,6 +158,7 @@ class TerminalTraces:
     def _end(self, company: int) -> None:
         self._ends.pop(company).cancel()
         trace = self._traces.pop(company)
+        self._presence.set_listening(self.on_presence, is_on=bool(self._traces))
         self._taps.untap(trace.terminal.uid)
         self.ended.tell(trace.terminal)
 

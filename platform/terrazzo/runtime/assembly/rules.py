@@ -89,6 +89,6 @@ def _listen(
     entities.group_maps.changes.listen(watch.on_group)
     metadata.registry.terminal_changes.listen(watch.on_terminal)
     metadata.registry.service_changes.listen(watch.on_service)
-    messaging.presence.changes.listen(watch.on_presence)
+    watch.follow(messaging.presence.changes)
     messaging.refusals.changes.listen(watch.on_refusals, wanted=lambda: watch.is_wanted)
     objects.mapper.effect_queue.happened.listen(on_happened)

@@ -83,7 +83,7 @@ def _new_traces(
     traces, source = TerminalTraces(messaging.bus, clock=clock), TraceSource(live)
     traces.packets.listen(source.on_packet)
     traces.ended.listen(source.on_end)
-    messaging.presence.changes.listen(traces.on_presence)
+    traces.follow(messaging.presence.changes)
     metadata.registry.terminal_changes.listen(traces.on_terminal)
     lifetime.callback(traces.close)
     return traces
@@ -114,7 +114,7 @@ def _start_notices(
     kept: tuple[EventRecords, EventExpiry],
 ) -> None:
     """Has the notices of what needs a person listen to what changes it, and starts them."""
-    messaging.presence.changes.listen(source.on_presence)
+    source.follow(messaging.presence.changes)
     metadata.registry.terminal_changes.listen(source.on_record)
     registry = metadata.registry
 
@@ -145,7 +145,11 @@ def _start_live(
     lifetime.push_async_callback(frame_sender.stop)
     terminals = TerminalSource(live, zone=zone)
     messaging.ingest.records.listen(RecordSource(live, registry, zone=zone).on_records)
-    messaging.presence.changes.listen(terminals.on_presence)
+
+    def on_feeds() -> None:
+        messaging.presence.changes.set_listening(terminals.on_presence, is_on=live.is_wanted)
+
+    live.feed_changes.listen(on_feeds)
     diagnostics = DiagnosticSource(live, zone=zone)
     messaging.refusals.changes.listen(diagnostics.on_refusals, wanted=diagnostics.is_wanted)
     registry.terminal_changes.listen(terminals.on_record)

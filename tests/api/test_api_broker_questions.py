@@ -20,7 +20,7 @@ from terrazzo.terminals import login as login_module
 TOKEN = "a-token-of-some-length"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
-# As EMQX 5.8 sends them with the bodies of docs/beside-a-broker.md.
+# As EMQX's documents describe them for the bodies of docs/beside-a-broker.md; none was taken from a running EMQX.
 EMQX_HEADERS = {"content-type": "application/json", "accept": "application/json", "connection": "keep-alive"}
 EMQX_AUTH = '{"username":"u-t1","peerhost":"192.0.2.7","password":"p-t1","clientid":"t1"}'
 EMQX_PUBLISH = '{"username":"u-t1","topic":"g/t1/r","peerhost":"192.0.2.7","clientid":"t1","action":"publish"}'
@@ -79,7 +79,7 @@ async def metric(rig: Rig, name: str) -> float:
 
 
 class TestEmqx:
-    async def test_recorded_requests(self, tmp_path: Path) -> None:
+    async def test_requests_as_its_documents_have_them(self, tmp_path: Path) -> None:
         async with asked_rig(tmp_path) as rig:
             assert await ask(rig, "/mqtt/auth", EMQX_AUTH) == ALLOW
             assert await ask(rig, "/mqtt/acl", EMQX_PUBLISH) == ALLOW

@@ -1,11 +1,14 @@
 """Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
 
-``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...]``: two checkouts, the first of them the one
-that the other is held against. Both run at the same time on this interpreter, and each pair gives both the same load,
-one after the other, the first one in turn; ratios are AFTER to BEFORE, so above 1 is dearer. The load is that of the
-other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers
-(``live``), terminals that log in with their pins and hang up (``login``), the broker alone (``broker``), and the
-gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
+``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--after-with KEY=VALUE ...]``: two
+checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter, and
+each pair gives both the same load, one after the other, the first one in turn; ratios are AFTER to BEFORE, so above 1
+is dearer. A database flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is
+the CPU of all pairs together. ``--after-with`` sets environment variables of AFTER alone, such as
+``TERRAZZO_STORE__SEAL=false`` where BEFORE did not seal yet. The load is that of the other benchmarks: 10-point JSON
+at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers (``live``), terminals that log
+in with their pins and hang up (``login``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16
+connections (``gateway``).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import socket
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -66,10 +69,18 @@ def environment(checkout: Path) -> dict[str, str]:
     return {"PYTHONPATH": ":".join(str(checkout.resolve() / root) for root in ROOTS)}
 
 
+def setting(text: str) -> tuple[str, str]:
+    """``KEY=VALUE``."""
+    key, is_set, value = text.partition("=")
+    if not is_set or not key:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be KEY=VALUE, such as TERRAZZO_STORE__SEAL=false")
+    return key, value
+
+
 @contextmanager
-def platform(checkout: Path, folder: Path, *, mapped: bool = False) -> Iterator[Platform]:
+def platform(checkout: Path, folder: Path, settings: Mapping[str, str], *, mapped: bool = False) -> Iterator[Platform]:
     """A running platform of that checkout with the terminals of the load, which feed objects of 20 variables."""
-    env = environment(checkout) | ENVIRONMENT
+    env = environment(checkout) | ENVIRONMENT | dict(settings)
     with Platform(folder / "terrazzo", env=env, fresh=True) as started:
         started.login()
         config = started.add_config()
@@ -183,7 +194,7 @@ def _asked(wrk: Wrk, target: Target) -> Measure:
 
 
 def compare(row: Row, pairs: int) -> None:
-    """Prints the pairs' median, quartiles and extremes."""
+    """Prints the pairs' median and quartiles, and the ratio of what all of them cost."""
     row.before(), row.after()  # caches are warm afterwards
     ratios, costs = [], []
     for number in range(pairs):
@@ -194,10 +205,14 @@ def compare(row: Row, pairs: int) -> None:
         costs.append((before, after))
     low, middle, high = statistics.quantiles(ratios, n=4) if pairs > 1 else (ratios[0],) * 3
     first, second = (statistics.median(each) for each in zip(*costs, strict=True))
-    print(f"| {row.name} | {first:.2f} | {second:.2f} | {middle:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+    in_all = sum(after for _before, after in costs) / sum(before for before, _after in costs)
+    print(
+        f"| {row.name} | {first:.2f} | {second:.2f} | {middle:.3f} | {low:.3f} to {high:.3f} | {in_all:.3f} |",
+        flush=True,
+    )
 
 
-def run(kind: str, checkouts: tuple[Path, Path], pairs: int) -> None:
+def run(kind: str, checkouts: tuple[Path, Path], pairs: int, after_with: Mapping[str, str]) -> None:
     """All rows of one kind."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folders = [Path(name) / each for each in ("before", "after")]
@@ -211,7 +226,7 @@ def run(kind: str, checkouts: tuple[Path, Path], pairs: int) -> None:
             return
         started = [
             stack.enter_context(platform(*each, mapped=kind == "mapping"))
-            for each in zip(checkouts, folders, strict=True)
+            for each in zip(checkouts, folders, ({}, after_with), strict=True)
         ]
         for row in platform_rows(kind, *started, Path(name)):
             compare(row, pairs)
@@ -229,10 +244,13 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    parser.add_argument("--after-with", nargs="+", type=setting, default=(), metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    print("| load | before, us CPU | after | ratio, median | quartiles |\n|---|---|---|---|---|", flush=True)
+    print(
+        "| load | before, us CPU | after | ratio, median | quartiles | in all |\n|---|---|---|---|---|---|", flush=True
+    )
     for kind in arguments.only:
-        run(kind, (arguments.before, arguments.after), arguments.pairs)
+        run(kind, (arguments.before, arguments.after), arguments.pairs, dict(arguments.after_with))
 
 
 if __name__ == "__main__":

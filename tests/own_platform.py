@@ -6,7 +6,7 @@ the tests have ``Platform`` and ``Ports`` from here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from migrated import PASSWORD, first_start, no_records, seed
+from terrazzo.config.bridge import BridgeSection
 from terrazzo.config.sections import Config
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import Tasks
@@ -41,12 +42,12 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-def config_in(folder: Path, **sections: Mapping[str, Any]) -> Config:
+def config_in(folder: Path, *, bridges: Sequence[BridgeSection] = (), **sections: Mapping[str, Any]) -> Config:
     """A configuration by its sections; times may be shorter than a file could say. Listens on any free ports."""
     config = Config().with_data_dir(folder)
     given = {name: {**_DEFAULTS.get(name, {}), **sections.get(name, {})} for name in {*_DEFAULTS, *sections}}
     changed = {name: msgspec.structs.replace(getattr(config, name), **keys) for name, keys in given.items()}
-    return msgspec.structs.replace(config, **changed)
+    return msgspec.structs.replace(config, bridge=tuple(bridges), **changed)
 
 
 def store_through(wrap: Callable[[TimeSeriesStore], Any]) -> Callable[[Config, Tasks], Awaitable[TimeSeriesStore]]:
@@ -61,10 +62,10 @@ def store_through(wrap: Callable[[TimeSeriesStore], Any]) -> Callable[[Config, T
 
 @asynccontextmanager
 async def own_platform(
-    folder: Path, *, ports: Ports | None = None, **sections: Mapping[str, Any]
+    folder: Path, *, ports: Ports | None = None, bridges: Sequence[BridgeSection] = (), **sections: Mapping[str, Any]
 ) -> AsyncIterator[tuple[Platform, ListenAddresses]]:
     """A started platform on a data folder and where it listens; a second one on the same folder is a restart."""
-    config = config_in(folder, **sections)
+    config = config_in(folder, bridges=bridges, **sections)
     seed(folder, first_start if config.admin.password == PASSWORD else no_records)
     platform = Platform(config, ports)
     addresses = await platform.start()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
 from bridge_rig import Peer
+from local_broker import LocalBroker
 
 from open_stores import supervisor
 from running import Mosquitto
-from terrazzo.ports.bridge import BridgeMessage, BridgeQueue, BridgeStatus
+from terrazzo.ports.bridge import BridgeMessage, BridgeStatus
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.bridge import BridgeSettings, MqttBridge, TopicRule
 from terrazzo_adapters.bridge.queue import MessageQueue
@@ -21,34 +22,6 @@ from terrazzo_adapters.bridge.queue_index import Capacity, QueueIndex
 from terrazzo_adapters.bridge.sender import Sender
 from terrazzo_adapters.bridge.spool import MessageSpool
 from waiting import until
-
-
-class LocalBroker:
-    """The side that is here: keeps what comes in, and what the bridge subscribed."""
-
-    id = "here"
-
-    def __init__(self) -> None:
-        self.taken: list[bytes] = []
-        self.faults = 0
-        self.paused = 0
-        self.queue: BridgeQueue | None = None
-
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue, *, company_id: int) -> None:
-        self.queue = outbox
-
-    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None], *, company_id: int) -> None:
-        if self.faults:
-            self.faults -= 1
-            raise ValueError("planted")  # one of those that a malformed packet raises too
-        self.taken.append(message.payload)
-        on_taken()
-
-    def pause(self, name: str) -> None:
-        self.paused += 1
-
-    def resume(self, name: str) -> None:
-        self.paused -= 1
 
 
 def message(number: int) -> BridgeMessage:

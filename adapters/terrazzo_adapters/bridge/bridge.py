@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 _RETRY_FIRST_S = 0.5
 _STABLE_S = 10.0  # a connection that held so long is followed by a short pause again
 _CLOSED = "the bridge's company is closed"
+_WITHHELD = "what came in could not be stored and is not acknowledged; it has to be sent again over a new connection"
 _FINISH_S = 1.0  # for acknowledgements of what is on its way
 
 
@@ -84,6 +85,8 @@ class MqttBridge:
         if self._settings.outgoing:
             given = self._settings
             self._broker.subscribe(self.name, given.local_filters, self._queue, company_id=given.company_id)
+        if self._settings.incoming:
+            self._broker.when_withheld(self.name, self._on_withheld)
         # While it is down messages wait on disk, as they do while the remote broker is away.
         self._task = self._tasks.spawn(f"bridge {self.name}", self._run, OnFailure.RESTART)
 
@@ -150,6 +153,11 @@ class MqttBridge:
             status.connected_since_us = None
             self._link = self._sender = None
             link.cut("given up")
+
+    def _on_withheld(self) -> None:
+        if self._link is not None and not self._link.lost.done():
+            self._status.withheld += 1
+            self._link.cut(_WITHHELD)
 
     def _note(self, error: Exception) -> None:
         self._status.last_error = f"no connection to {self._settings.host}:{self._settings.port}: {_words(error)}"

@@ -118,6 +118,10 @@ class EmbeddedBridges:
         else:
             batch.settle()
 
+    def when_withheld(self, name: str, again: Callable[[], None]) -> None:
+        """As in the port."""
+        self._bus.add_source(_publisher(name), again)
+
     def _check_form(self, message: BridgeMessage) -> None:
         """Refuses what no client of this broker may publish: subscribers would get what isn't MQTT."""
         settings, given = self._broker.settings, message.properties or MessageProperties()

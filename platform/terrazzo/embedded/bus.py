@@ -29,6 +29,7 @@ class EmbeddedBus:
         self._seals = seals
         self._broker: Broker | None = None
         self._holding: set[str] = set()  # who has stopped the reading
+        self._sources: dict[str, Callable[[], None]] = {}
 
     def attach(self, broker: Broker) -> None:
         """Names the broker; called once, before it listens."""
@@ -106,8 +107,15 @@ class EmbeddedBus:
             raise ValueError("is no topic filter")
         return iter(()) if self._broker is None else _retained(self._broker, owner, pattern)
 
+    def add_source(self, client_id: str, cut: Callable[[], None]) -> None:
+        """Names who reports without a connection to the broker: ``cut`` ends its own."""
+        self._sources[client_id] = cut
+
     def kick(self, client_id: str) -> bool:
         """Ends a live connection; the session stays."""
+        if client_id in self._sources:
+            self._sources[client_id]()
+            return True
         return self._broker is not None and self._broker.disconnect(
             client_id, ADMINISTRATIVE_ACTION, text="by an operator"
         )

@@ -108,6 +108,12 @@ class LocalBroker(Protocol):
             BridgeRefused: it was not published, and never will be.
         """
 
+    def when_withheld(self, name: str, again: Callable[[], None]) -> None:
+        """Has ``again`` called when a message of the bridge ``name`` can't be stored and is not going to be taken.
+
+        The remote broker has to send it again, which it does over a new connection.
+        """
+
     def pause(self, name: str) -> None:
         """Stops reading from all clients, because the queue of the bridge ``name`` can't keep up."""
 
@@ -129,6 +135,7 @@ class BridgeStatus(msgspec.Struct, kw_only=True):
     expired: int = 0  # Message Expiry Interval passed while waiting
     refused_by_remote: int = 0
     refused_here: int = 0  # unknown terminals, topics that no rule names
+    withheld: int = 0  # times that the link was made anew, because a message could not be stored and must be sent again
     looped: int = 0  # messages of this broker that came back
     spool_failures: int = 0  # writes that had to be tried again
 

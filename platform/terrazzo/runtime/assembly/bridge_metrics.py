@@ -22,6 +22,9 @@ _NUMBERS = {
     "terrazzo_bridge_refused_here_total": Figure(
         "refused_here", "Messages of unknown terminals, or on topics that the bridge has no rule for"
     ),
+    "terrazzo_bridge_withheld_total": Figure(
+        "withheld", "Times that the link was made anew, because what came in could not be stored and must be sent again"
+    ),
     "terrazzo_bridge_looped_total": Figure("looped", "Messages of this platform that came back over the bridge"),
     "terrazzo_bridge_spool_failures_total": Figure("spool_failures", "Writes to the bridge's queue that were repeated"),
 }

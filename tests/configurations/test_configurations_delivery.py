@@ -12,7 +12,8 @@ import pytest
 
 from platform_site import Company, Site, peers, running_site, until
 from terrazzo.configurations.comparison import WantedConfiguration
-from terrazzo.configurations.delivery import ConfigState
+from terrazzo.configurations.delivery import ConfigDeliveries, ConfigState, Configured
+from terrazzo.ports.bus import DeliveryFate
 
 CONFIG = {"limits": {"high": 80}, "interval": 30}
 
@@ -102,6 +103,25 @@ async def test_each_login_that_has_not_confirmed_is_sent_the_newest_alone(site: 
     command = await site.commands.submit(company.actor, "t1", "A", "1")
     (message,) = await one.received(1)  # nothing before it
     assert message.properties.CorrelationData == command["uid"].encode()
+
+
+def test_the_newest_is_sent_once_though_not_every_terminal_was_looked_at_yet() -> None:
+    """It logs in after the change, and before the change's turn has come to it among many."""
+    deliveries, terminal = ConfigDeliveries(), Configured("t1", record_id=1, company_id=1, config_id=7)
+    deliveries.set_wanted(7, WantedConfiguration.of({"interval": 1}))
+    deliveries.follow(terminal, 1)
+    assert deliveries.next_due() == "t1"  # it isn't there
+    newest = WantedConfiguration.of({"interval": 2})
+    deliveries.set_wanted(7, newest)
+    deliveries.on_ready("t1")
+    assert deliveries.next_due() == "t1"
+    assert deliveries.begin(terminal, 2) is newest
+    deliveries.end("t1", DeliveryFate.DELIVERED, 3)
+    deliveries.follow(terminal, 4)
+    assert deliveries.next_due() is None
+    status = deliveries.status("t1")
+    assert status is not None
+    assert (status.version, status.state) == (newest.version, ConfigState.SENT)
 
 
 async def test_what_is_known_outlives_a_restart_and_another_configuration_starts_anew(

@@ -117,14 +117,17 @@ class ConfigDeliveries:
             return uid
         return None
 
-    def begin(self, terminal: Configured) -> WantedConfiguration | None:
+    def begin(self, terminal: Configured, now_us: int) -> WantedConfiguration | None:
         """What to send to a terminal now, and ``end`` is called when it is known what became of it.
 
-        None: nothing, or the last is still under way; when that ends, the newest is due.
+        It is the newest, also where ``follow`` has not come to this terminal yet. None: nothing, or the last is still
+        under way; when that ends, the newest is due.
         """
         wanted = self.wanted(terminal.config_id)
         if wanted is None or terminal.uid in self._sending:
             return None
+        self.follow(terminal, now_us)
+        self._due.pop(terminal.uid, None)
         self._sending[terminal.uid] = wanted.version
         return wanted
 

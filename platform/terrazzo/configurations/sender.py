@@ -169,7 +169,7 @@ class ConfigSender:
     def _send_to(self, uid: str) -> bool:
         """Whether something was sent."""
         terminal = self._registry.terminal(uid)
-        wanted = None if terminal is None else self._deliveries.begin(_configured(terminal))
+        wanted = None if terminal is None else self._deliveries.begin(_configured(terminal), self._clock())
         if wanted is None:
             return False
         on_fate = partial(self._on_fate, uid)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from terrazzo.database.pages import OrderBy
@@ -17,9 +17,10 @@ from terrazzo.metadata.repositories.terminals import Configured, TerminalReposit
 from terrazzo.terminals.presence import PresenceRegister
 
 ONLINE, LAST_SEEN, LAST_REFUSED = "online", "last_seen", "last_refused"
-_RUN = 2_000  # terminals that are sorted, or skipped, at a stretch
+_RUN = 2_000  # terminals that are looked at, sorted, or skipped, at a stretch
 
 Key = tuple[int, str]  # id and uid
+S = TypeVar("S")
 T = TypeVar("T", bound=tuple[int, int] | tuple[int, str])
 
 
@@ -108,57 +109,81 @@ class TerminalSearch:
                 actor, conditions=query.conditions, order_by=order_by, tags=query.tags, configured=query.configured
             )
         pauses, keys = LoopPauses(), []
-        for terminal in list(self._registry.terminals()):
-            if actor.is_super or terminal.company_id == actor.company_id:
-                keys.append((terminal.id, terminal.uid))
+        for run in _runs(list(self._registry.terminals())):
+            own = run if actor.is_super else [each for each in run if each.company_id == actor.company_id]
+            keys += [(terminal.id, terminal.uid) for terminal in own]
             await pauses.pause()
         return keys if query.is_by_presence else await _sorted(keys, 0, len(keys), falls=False)
 
     async def _matching(self, keys: Sequence[Key], query: TerminalQuery) -> list[Key]:
-        pauses, found = LoopPauses(), []
-        for key in keys:
-            if self._matches(key, query):
-                found.append(key)
+        pauses = LoopPauses()
+        found: list[Key] = []
+        for run in _runs(keys):
+            found += self._matching_at_once(run, query)
             await pauses.pause()
         return found
 
-    def _matches(self, key: Key, query: TerminalQuery) -> bool:
-        record_id, uid = key
-        if query.online is not None and query.online is not (self._presence.client(uid) is not None):
-            return False
-        if query.out_of_service is not None and query.out_of_service is not (uid in self._registry.out_of_service):
-            return False
-        if query.refused_after_us is not None and (self._last_refused_us(record_id) or 0) < query.refused_after_us:
-            return False
-        seen_us = self._presence.last_seen_us(uid) or 0
-        is_late = query.seen_after_us is None or seen_us >= query.seen_after_us
-        return is_late and (query.seen_before_us is None or seen_us <= query.seen_before_us)
+    def _matching_at_once(self, keys: Sequence[Key], query: TerminalQuery) -> Sequence[Key]:
+        if query.online is not None:
+            client = self._presence.client
+            keys = [key for key in keys if (client(key[1]) is not None) is query.online]
+        if query.out_of_service is not None:
+            resting = self._registry.out_of_service
+            keys = [key for key in keys if (key[1] in resting) is query.out_of_service]
+        if query.refused_after_us is not None:
+            refused_us = self._last_refused_us
+            keys = [key for key in keys if (refused_us(key[0]) or 0) >= query.refused_after_us]
+        seen_us = self._presence.last_seen_us
+        if query.seen_after_us is not None:
+            keys = [key for key in keys if (seen_us(key[1]) or 0) >= query.seen_after_us]
+        if query.seen_before_us is not None:
+            keys = [key for key in keys if (seen_us(key[1]) or 0) <= query.seen_before_us]
+        return keys
 
     async def _in_order(self, keys: list[Key], query: TerminalQuery, start: int, size: int) -> Sequence[int]:
         """The ids of a page of these terminals."""
         if query.order_by is None or not query.is_by_presence:
             return [key[0] for key in keys[start : start + size]]
         name, falls = query.order_by
-        pauses, ranked = LoopPauses(), []
-        for record_id, uid in keys:
-            ranked.append((self._rank(name, record_id, uid), record_id))
+        pauses, last = LoopPauses(), start + size
+        ranked: list[tuple[int, int]] = []
+        for run in _runs(keys):
+            ranks = self._ranked(name, run)
+            if last > _RUN:
+                ranked += ranks
+            else:  # none is kept that comes after the page
+                if len(ranked) == last:
+                    end = ranked[-1]
+                    ranks = [each for each in ranks if (each > end if falls else each < end)]
+                ranked = sorted(ranked + ranks, reverse=falls)[:last]
             await pauses.pause()
         return [record_id for _, record_id in await _sorted(ranked, start, size, falls=falls)]
 
-    def _rank(self, name: str, record_id: int, uid: str) -> int:
+    def _ranked(self, name: str, keys: Sequence[Key]) -> list[tuple[int, int]]:
+        """Each terminal's place in an order that is known in memory, and its id."""
         if name == LAST_REFUSED:
-            return self._last_refused_us(record_id) or 0
+            return [(self._last_refused_us(record_id) or 0, record_id) for record_id, _ in keys]
         if name == ONLINE:
-            return int(self._presence.client(uid) is not None)
-        return self._presence.last_seen_us(uid) or 0
+            return [(int(self._presence.client(uid) is not None), record_id) for record_id, uid in keys]
+        return [(self._presence.last_seen_us(uid) or 0, record_id) for record_id, uid in keys]
+
+
+def _runs(values: Sequence[S]) -> Iterator[Sequence[S]]:
+    return (values[first : first + _RUN] for first in range(0, len(values), _RUN))
 
 
 async def _sorted(values: list[T], start: int, size: int, *, falls: bool) -> list[T]:
-    """A piece of the values in order: some are sorted at a stretch, then all merged as far as the piece."""
+    """A piece of the values in order: some are sorted at a stretch, then all merged as far as the piece.
+
+    Where each stretch begins after the end of the one before it, as ids mostly do, there is nothing to merge.
+    """
     pauses, runs = LoopPauses(), []
-    for first in range(0, len(values), _RUN):
-        runs.append(sorted(values[first : first + _RUN], reverse=falls))
+    for run in _runs(values):
+        runs.append(sorted(run, reverse=falls))
         await pauses.pause()
+    ends = [each for run in runs for each in (run[0], run[-1])]
+    if ends == sorted(ends, reverse=falls):
+        return list(islice(chain.from_iterable(runs), start, start + size))
     merged = heapq.merge(*runs, reverse=falls)
     for skipped in range(0, start, _RUN):
         deque(islice(merged, min(_RUN, start - skipped)), maxlen=0)

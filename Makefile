@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long lint bench install console screenshots clean site
+.PHONY: run test stress long lint bench bench-short install console screenshots clean site
 
 install: .venv/.installed
 
@@ -65,9 +65,15 @@ lint: .venv/.installed-test
 	$(BIN)/python tests/house/dead_code.py
 	$(BIN)/python platform/console/check.py
 
+# All figures in one go, into docs/benchmarks.md; ARGS as for terrazzo bench: --list, --only ingest, --compare FILE.
+bench: export PYTHONDONTWRITEBYTECODE :=
 bench: .venv/.installed-test
-	$(BIN)/python benchmarks/ingest.py
-	$(BIN)/python benchmarks/broker.py
+	$(BIN)/terrazzo bench --write docs/benchmarks.md --json docs/benchmarks.json $(ARGS)
+
+# One short run of each, to see that all of them work.
+bench-short: export PYTHONDONTWRITEBYTECODE :=
+bench-short: .venv/.installed-test
+	$(BIN)/terrazzo bench --short $(ARGS)
 
 # The documents as a site, in build/site.
 site: .venv/.installed-test

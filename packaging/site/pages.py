@@ -1,6 +1,6 @@
 """Hooks of MkDocs: the pages that lie elsewhere in the repository, and links that point out of ``docs``.
 
-``README.md`` is the first page, ``benchmarks/README.md`` and ``CHANGELOG.md`` are pages too. A link to any other file
+``README.md`` is the first page, ``benchmarks/README.md`` (as measurements) and ``CHANGELOG.md`` are pages too. A link to any other file
 of the repository becomes its path, as the site has no copy of it.
 """
 
@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 
-PAGES = {"index.md": "README.md", "benchmarks.md": "benchmarks/README.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {"index.md": "README.md", "measurements.md": "benchmarks/README.md", "changelog.md": "CHANGELOG.md"}
 """Pages by their name in the site, and the files that they are."""
 
 _PICTURE = re.compile(r"!\[([^\]\n]*)\]\(docs/([^)\s]+)\)")

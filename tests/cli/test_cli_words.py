@@ -122,7 +122,7 @@ def test_each_command_and_option_says_what_it_does() -> None:
     for path, command in found.items():
         assert re.match(r"[A-Z].*\.$", (command.help or "").strip().splitlines()[0]) or ";" in command.help, path
         for each in command.params:
-            assert path == "terrazzo simulate" or (each.help or "").strip(), f"{path} {each.opts}"
+            assert path in ("terrazzo simulate", "terrazzo bench") or (each.help or "").strip(), f"{path} {each.opts}"
 
 
 def test_help_of_simulated_terminals_names_the_command_that_was_given() -> None:

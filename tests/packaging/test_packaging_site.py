@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_document_is_a_page(site: Path) -> None:
     pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
     documents = {path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    assert documents | {".", "benchmarks", "changelog"} == pages
+    assert documents | {".", "measurements", "changelog"} == pages
     assert (site / "search" / "search_index.json").stat().st_size > 100_000
 
 

@@ -16,6 +16,7 @@ from terrazzo_broker.log_text import visible
 MODULES = (
     "serve",
     "simulate",
+    "bench",
     "user",
     "terminal",
     "keys",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shlex
 import signal
 import sys
@@ -19,6 +20,7 @@ from terrazzo_bench.report import NoReport, Report, load_report
 from terrazzo_bench.runner import BENCHMARKS, estimate_s, run_all
 
 _RUNS = 5
+_DESCRIPTORS = 65_536
 _EXITS = """\
 exit status: 0, all went well; 1, a figure of Terrazzo is worse than in --compare's FILE by more than the spread, or a
 benchmark has no figures; 2, wrong arguments or a file that is no report; 130, interrupted
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report(made, machine(), build(), given, runs, options.short)
     for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started it had it ignore them
         signal.signal(number, _interrupt)
+    _allow_descriptors()
     try:
         run_all(chosen, report)
     except KeyboardInterrupt:
@@ -76,6 +79,13 @@ def _show_list(chosen: Sequence[Benchmark], runs: int, *, is_short: bool) -> Non
         if lacks:
             print(f"{'':20} not installed: {lacks}")
     print(f"{runs} runs each, about {estimate_s(chosen, runs, is_short=is_short) / 60:.1f} minutes in all")
+
+
+def _allow_descriptors() -> None:
+    """For this process and what it starts: thousands of connections need them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
 def _interrupt(_number: int, _frame: object) -> None:

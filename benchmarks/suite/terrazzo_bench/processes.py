@@ -89,6 +89,7 @@ class Started:
 
     def __init__(self, command: Sequence[str], *, log: Path, stdout: int, env: Mapping[str, str] | None) -> None:
         self.log = log
+        self._is_ended = False
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -144,7 +145,10 @@ class Started:
             time.sleep(0.01)
 
     def end(self, *, at_once: bool = False) -> None:
-        """SIGTERM and, where that takes too long or is not asked for, SIGKILL, to all of its group."""
+        """SIGTERM and, where that takes too long or is not asked for, SIGKILL, to all of its group; once."""
+        if self._is_ended:
+            return
+        self._is_ended = True
         if self._process.poll() is None and not at_once:
             self._signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

@@ -6,7 +6,6 @@ its standard input ends.
 
 from __future__ import annotations
 
-import resource
 import sys
 
 from terrazzo_bench.packets import connect
@@ -14,8 +13,6 @@ from terrazzo_bench.packets import connect
 
 def main(port: int, count: int) -> None:
     """Connects, waits."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + 64), hard), hard))
     held = [connect(port, f"idle-{number}") for number in range(count)]
     print("ready", flush=True)
     sys.stdin.readline()

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from terrazzo.audit.log import AuditLog
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command import CommandState, CommandStep
@@ -47,6 +48,40 @@ async def test_one_key_is_one_command_also_at_the_same_time(journal):
     added = await asyncio.gather(*(add(journal, each) for each in given))
     assert sorted(is_new for _, is_new in added) == [False] * 7 + [True]
     assert len({row["uid"] for row, _ in added}) == len(await rows(journal)) == 1
+
+
+async def test_requests_are_journaled_together_in_their_order_each_with_its_audit_entry(journal, database):
+    other = Actor(user_id=2, username="b", company_id=1, role=Role.OPERATOR)
+    given = [(ACTOR, [values("a"), values("b", terminal_id="t2")]), (other, [values("c", queued_us=101)])]
+    added = await journal.add_requests(given)
+    assert [[row["uid"] for row in each] for each in added] == [["a", "b"], ["c"]]
+    assert added[0][1]["payload"] == {"Act": "Control", "A": 1}
+    ids = [row["id"] for each in added for row in each]
+    assert ids == sorted(ids)
+    assert [each.uid for each in await journal.open_commands()] == ["a", "b", "c"]
+    entries = (await AuditLog(database).page(ACTOR)).rows
+    assert {(each["uid"], each["username"], each["record_id"]) for each in entries} == {
+        ("a", "a", ids[0]),
+        ("b", "a", ids[1]),
+        ("c", "b", ids[2]),
+    }
+
+
+async def test_steps_of_many_commands_that_alternate_are_written_kind_by_kind(journal):
+    uids = ("a", "b", "c")
+    for uid in uids:
+        await add(journal, values(uid))
+    steps = [
+        step(uid, state, 200 + n) for n, uid in enumerate(uids) for state in (CommandState.SENT, CommandState.DELIVERED)
+    ]
+    steps += [
+        step("a", CommandState.ANSWERED, 300, answer="{}", terminal_id="t1"),
+        step("c", CommandState.EXPIRED, 900),
+    ]
+    await journal.apply(steps)
+    found = await rows(journal)
+    assert [(found[uid]["sent_us"], found[uid]["delivered_us"]) for uid in uids] == [(n, n) for n in (200, 201, 202)]
+    assert [found[uid]["state"] for uid in uids] == ["answered", "delivered", "delivered"]
 
 
 async def test_steps_are_written_in_their_order(journal):

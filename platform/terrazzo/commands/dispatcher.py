@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
 from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import Conflict, NotPermitted, Unavailable
+from terrazzo.errors import Conflict, NotPermitted, OperationError, Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import DeliveryFate, MessageBus
 from terrazzo.ports.store import StoreUnavailable
@@ -34,6 +35,7 @@ from terrazzo.times import now_us
 _log = logging.getLogger(__name__)
 
 EXPIRY_S = 86_400
+MAX_TOGETHER = 256  # commands of one transaction, where requests are journaled together
 MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
 GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before what may be known is sent again
 
@@ -48,6 +50,18 @@ class CommandStats(msgspec.Struct):
     steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in CommandState})
     answers_dropped: int = 0
     upgrades_refused: int = 0
+
+
+class _Request(msgspec.Struct, kw_only=True, eq=False):
+    """The commands of one request, on their way into the journal. ``rows``: their records, once they are there."""
+
+    actor: Actor
+    values: Sequence[dict[str, Any]]
+    rows: list[Row] | None = None
+
+    @property
+    def has_key(self) -> bool:
+        return any(each["idempotency_key"] is not None for each in self.values)
 
 
 _DELETED = "the terminal was deleted"
@@ -106,6 +120,7 @@ class CommandDispatcher:
         self._clock = clock
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
+        self._requests: deque[_Request] = deque()  # not journaled yet, in their order: as many as ``_submissions``
         self._changes: list[CommandStep] = []  # steps not yet written: bounded by commands and UnwrittenAnswers
         self._unwritten = UnwrittenAnswers()
         self._changed = asyncio.Event()
@@ -257,15 +272,58 @@ class CommandDispatcher:
         self._advance(answer.uid)
 
     async def _take_over(self, actor: Actor, values: Sequence[dict[str, Any]]) -> list[Row]:
+        """Journals and queues a request's commands, together with those of requests that came behind it meanwhile."""
+        request = _Request(actor=actor, values=values)
+        self._requests.append(request)
         async with self._submitting:
-            for terminal_id, count in Counter(each["terminal_id"] for each in values).items():
-                if self._queues.depth(terminal_id) + count > MAX_OPEN:
-                    raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for terminal {terminal_id}")
-            added = await self._journal.add_all(actor, values)
-            for (row, is_new), each in zip(added, values, strict=True):
-                if is_new:
-                    self._enqueue(row, each["payload"])
-        return [row for row, _ in added]
+            if request.rows is None:
+                try:
+                    await self._journal_requests(self._behind(request))
+                finally:
+                    if self._requests and self._requests[0] is request:
+                        self._requests.popleft()
+        assert request.rows is not None
+        return request.rows
+
+    def _behind(self, first: _Request) -> list[_Request]:
+        """The first request and those behind it that can share its transaction: its company's, without keys."""
+        group, commands = [first], len(first.values)
+        if first.has_key:
+            return group
+        for request in islice(self._requests, 1, None):
+            commands += len(request.values)
+            if request.has_key or request.actor.company_id != first.actor.company_id or commands > MAX_TOGETHER:
+                break
+            group.append(request)
+        return group
+
+    async def _journal_requests(self, group: Sequence[_Request]) -> None:
+        """Several in one transaction; where that fails or a terminal has too many open, the first of them alone."""
+        depths = Counter(each["terminal_id"] for request in group for each in request.values)
+        has_room = all(self._queues.depth(terminal_id) + count <= MAX_OPEN for terminal_id, count in depths.items())
+        if len(group) > 1 and has_room:
+            try:
+                added = await self._journal.add_requests([(request.actor, request.values) for request in group])
+            except OperationError as error:  # of the database, or of what one of them says
+                _log.info("the commands of %d requests are journaled one by one: %s", len(group), error)
+            else:
+                for request, rows in zip(group, added, strict=True):
+                    self._requests.popleft()
+                    self._queue(request, [(row, True) for row in rows])
+                return
+        await self._journal_alone(group[0])
+
+    async def _journal_alone(self, request: _Request) -> None:
+        for terminal_id, count in Counter(each["terminal_id"] for each in request.values).items():
+            if self._queues.depth(terminal_id) + count > MAX_OPEN:
+                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for terminal {terminal_id}")
+        self._queue(request, await self._journal.add_all(request.actor, request.values))
+
+    def _queue(self, request: _Request, added: Sequence[tuple[Row, bool]]) -> None:
+        for (row, is_new), each in zip(added, request.values, strict=True):
+            if is_new:
+                self._enqueue(row, each["payload"])
+        request.rows = [row for row, _ in added]
 
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
         """Journals stored answers that the journal lacks; ``commands``: those that had not ended at the start."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -30,6 +32,7 @@ _BEHIND_US = 600 * 1_000_000  # how far the journal may be behind the store whil
 _WEEK_US = 7 * DAY_US
 
 _columns = COMMAND.c
+_INSERT = sa.insert(COMMAND).returning(COMMAND, sort_by_parameter_order=True)
 
 # Which states a step may follow. A late PUBACK or answer is the truth also after expiry.
 _AFTER = {
@@ -66,10 +69,25 @@ class CommandJournal:
                 await write_entries(connection, entries, given[0]["queued_us"])
             return added
 
-    async def apply(self, changes: Sequence[CommandStep]) -> None:
-        """Writes steps in their order, in one transaction; a step that contradicts the state is left out."""
+    async def add_requests(self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]]) -> list[list[Row]]:
+        """Journals the commands of several requests in one transaction; none has an ``idempotency_key``.
+
+        Returns the records of each request.
+        """
+        values = [each for _, some in given for each in some]
+        assert all(each["idempotency_key"] is None for each in values)  # whoever has one may be refused alone
         async with self._database.writing() as connection:
-            for state, group in groupby(changes, key=lambda change: change.state):
+            rows = [_row(found) for found in (await connection.execute(_INSERT, values)).mappings()]
+            of_actor = [actor for actor, some in given for _ in some]
+            entries = [_entry(actor, row) for actor, row in zip(of_actor, rows, strict=True)]
+            await write_entries(connection, entries, values[0]["queued_us"])
+        taken = iter(rows)
+        return [list(islice(taken, len(some))) for _, some in given]
+
+    async def apply(self, changes: Sequence[CommandStep]) -> None:
+        """Writes steps in one transaction, each command's in their order; one that contradicts the state is left out."""
+        async with self._database.writing() as connection:
+            for state, group in _batches(changes):
                 await connection.execute(_UPDATES[state], [_bind(change) for change in group])
 
     async def recorded(self, changes: Sequence[CommandStep]) -> list[tuple[Row, CommandStep]]:
@@ -204,6 +222,18 @@ def _took(row: Row | None, change: CommandStep) -> bool:
         return row["ended_us"] is None or row["ended_us"] >= change.time_us
     ending = CommandState.EXPIRED, CommandState.FAILED
     return bool(row["ended_us" if change.state in ending else f"{change.state.value}_us"] == change.time_us)
+
+
+def _batches(changes: Sequence[CommandStep]) -> Iterator[tuple[CommandState, list[CommandStep]]]:
+    """Steps of one kind together, those of each command in their order."""
+    before: Counter[str] = Counter()
+    placed = []
+    for change in changes:
+        placed.append((before[change.uid], change.state.value, change))
+        before[change.uid] += 1
+    placed.sort(key=itemgetter(0, 1))
+    for (_, state), group in groupby(placed, key=itemgetter(0, 1)):
+        yield CommandState(state), [change for _, _, change in group]
 
 
 def _bind(change: CommandStep) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from terrazzo_broker.log_text import visible
 
 MODULES = (
     "serve",
-    "simulate",
-    "bench",
+    "programs",
     "user",
     "terminal",
     "keys",

@@ -85,7 +85,7 @@ class CommandJournal:
         return [list(islice(taken, len(some))) for _, some in given]
 
     async def apply(self, changes: Sequence[CommandStep]) -> None:
-        """Writes steps in one transaction, each command's in their order; one that contradicts the state is left out."""
+        """Writes steps in one transaction, each command's in their order; what contradicts the state is left out."""
         async with self._database.writing() as connection:
             for state, group in _batches(changes):
                 await connection.execute(_UPDATES[state], [_bind(change) for change in group])

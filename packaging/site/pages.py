@@ -1,7 +1,7 @@
 """Hooks of MkDocs: the pages that lie elsewhere in the repository, and links that point out of ``docs``.
 
-``README.md`` is the first page, ``benchmarks/README.md`` (as measurements) and ``CHANGELOG.md`` are pages too. A link to
-any other file of the repository becomes its path, as the site has no copy of it.
+``README.md`` is the first page; ``benchmarks/README.md`` (as measurements) and ``CHANGELOG.md`` are pages too. A link
+to any other file of the repository becomes its path, as the site has no copy of it.
 """
 
 from __future__ import annotations

@@ -87,13 +87,19 @@ async def test_pages_are_those_of_a_plain_sort(count: int, is_shuffled: bool) ->
             seen_before_us=draw.choice((30, 45)),
             refused_after_us=draw.choice((None, None, 3)),
         )
-        expected = fleet.plainly(query)
-        for page_index, page_size in ((1, 10), (3, 100), (1, _RUN), (2, _RUN), (1, count + 1)):
-            found = await search.page(ACTOR, query, page_index=page_index, page_size=page_size)
-            start = (page_index - 1) * page_size
-            ids: list[Any] = [*found.rows]
-            assert ids == expected[start : start + page_size], (query, page_index, page_size)
-            assert found.total == len(expected)
+        everything = TerminalQuery(order_by=order_by, seen_before_us=45)
+        await _is_as_plainly(fleet, query)
+        await _is_as_plainly(fleet, everything)
     assert await search.uids(ACTOR, TerminalQuery(online=True)) == [
         f"t{each}" for each in fleet.plainly(TerminalQuery(online=True))
     ]
+
+
+async def _is_as_plainly(fleet: Fleet, query: TerminalQuery) -> None:
+    search, expected = fleet.search(), fleet.plainly(query)
+    for page_index, page_size in ((1, 10), (3, 100), (1, _RUN), (2, _RUN), (1, len(expected) + 1)):
+        found = await search.page(ACTOR, query, page_index=page_index, page_size=page_size)
+        start = (page_index - 1) * page_size
+        ids: list[Any] = [*found.rows]
+        assert ids == expected[start : start + page_size], (query, page_index, page_size)
+        assert found.total == len(expected)

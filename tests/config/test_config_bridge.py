@@ -95,7 +95,18 @@ BAD = [
     (HEAD + 'in = [{ filter = "a", qos = true }]', "bridge[1].in[1].qos: expected 0 or 1, got True"),
     (HEAD + 'in = [{ filter = "a", prefix = "x" }]', "bridge[1].in[1].prefix: unknown key"),
     (HEAD + 'in = [{ filter = "a/#/b" }]', "bridge[1].in[1].filter: expected a topic filter such as g/# or +/state"),
-    (HEAD + 'in = [{ filter = "$share/g/a" }]', "bridge[1].in[1].filter: a bridge takes no shared subscription"),
+    (HEAD + 'in = [{ filter = "$share/g" }]', "bridge[1].in[1].filter: expected a topic filter"),
+    (
+        HEAD + 'in = [{ filter = "$share//a" }]',
+        "bridge[1].in[1].filter: expected $share/<group>/<filter>, got '$share//a'",
+    ),
+    (HEAD + 'in = [{ filter = "$share/+/a" }]', "bridge[1].in[1].filter: expected $share/<group>/<filter>, got"),
+    (HEAD + 'in = [{ filter = "$share/g/$share/g/a" }]', "bridge[1].in[1].filter: $share/<group>/ stands before"),
+    (HEAD + 'in = [{ filter = "a", remote_prefix = "$share/g/" }]', "bridge[1].in[1].filter: $share/<group>/ stands"),
+    (
+        HEAD + 'out = [{ filter = "$share/g/a" }]',
+        "bridge[1].out[1].filter: a shared subscription ($share/...) is for in",
+    ),
     (HEAD + 'in = [{ filter = "a", local_prefix = "+/" }]', "bridge[1].in[1].local_prefix: expected a prefix without"),
     (HEAD + 'in = [{ filter = "#", local_prefix = "a" }]', "bridge[1].in[1].filter: expected a topic filter"),
     (HEAD + 'name = "x"', "terrazzo.toml: "),
@@ -173,3 +184,18 @@ TOPICS = ["/".join(levels) for size in (1, 2, 3, 4) for levels in product("ab", 
 @given(FILTERS, FILTERS)
 def test_filters_overlap_where_a_topic_matches_both(one: str, other: str) -> None:
     assert overlap(one, other) == any(matches(one, topic) and matches(other, topic) for topic in TOPICS)
+
+
+def test_a_shared_subscription(tmp_path: Path) -> None:
+    (bridge,) = load(tmp_path, HEAD + 'in = [{ filter = "$share/plant/g/#", remote_prefix = "7/" }]').bridge
+    (rule,) = bridge_settings(bridge, "0123456789abcdef")["incoming"]
+    assert (rule["filter"], rule["group"], rule["remote_prefix"]) == ("g/#", "plant", "7/")
+
+
+@pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
+def test_a_shared_subscription_crosses_one_way(tmp_path: Path, protocol: str) -> None:
+    """No Local, which makes both ways possible with MQTT 5, is forbidden with it."""
+    toml = f'{HEAD}protocol = "{protocol}"\nout = [{{ filter = "g/#" }}]\n'
+    with pytest.raises(ConfigError, match=r"overlaps what out\[1\] sends .* shared subscription cannot prevent"):
+        load(tmp_path, toml + 'in = [{ filter = "$share/plant/g/#" }]')
+    load(tmp_path, toml + 'in = [{ filter = "$share/plant/orders/#" }]')

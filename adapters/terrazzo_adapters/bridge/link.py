@@ -80,15 +80,20 @@ class RemoteLink:
         if not filters:
             return []
         async with asyncio.timeout(CONNECT_S):
-            self._client.subscribe([(pattern, self._wish(qos)) for pattern, qos in filters.items()])
+            self._client.subscribe([(pattern, self._wish(pattern, qos)) for pattern, qos in filters.items()])
             granted = await self._suback
         return [pattern for pattern, code in zip(filters, granted, strict=False) if code >= 0x80]
 
-    def _wish(self, qos: int) -> Any:
-        """The subscription options: No Local, Retain As Published, retained messages only with a new subscription."""
+    def _wish(self, pattern: str, qos: int) -> Any:
+        """The subscription options: No Local, Retain As Published, retained messages only with a new subscription.
+
+        No Local with a shared subscription is a protocol error (MQTT 5.0, 3.8.3.1).
+        """
         if not self.is_v5:
             return qos
-        return SubscribeOptions(qos, noLocal=True, retainAsPublished=True, retainHandling=1)
+        return SubscribeOptions(
+            qos, noLocal=not pattern.startswith("$share/"), retainAsPublished=True, retainHandling=1
+        )
 
     def _hear(self, client: mqtt.Client) -> None:
         client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect

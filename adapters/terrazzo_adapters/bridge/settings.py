@@ -17,6 +17,7 @@ class TopicRule:
     qos: int = 1
     local_prefix: str = ""
     remote_prefix: str = ""
+    group: str = ""  # in: of a shared subscription, of which each connection gets a part
 
     @property
     def local_filter(self) -> str:
@@ -27,6 +28,11 @@ class TopicRule:
     def remote_filter(self) -> str:
         """The MQTT topic filter on the remote broker."""
         return self.remote_prefix + self.filter
+
+    @property
+    def subscription(self) -> str:
+        """What is subscribed at the remote broker."""
+        return f"$share/{self.group}/{self.remote_filter}" if self.group else self.remote_filter
 
     def to_remote(self, topic: str) -> str | None:
         """The remote name of a local topic, None if the rule doesn't cover it."""
@@ -85,7 +91,7 @@ class BridgeSettings:
     @property
     def remote_filters(self) -> dict[str, int]:
         """The filters of remote topics to receive, each with its QoS; the highest where two rules share a filter."""
-        return _highest((rule.remote_filter, rule.qos) for rule in self.incoming)
+        return _highest((rule.subscription, rule.qos) for rule in self.incoming)
 
 
 def _highest(filters: Iterable[tuple[str, int]]) -> dict[str, int]:

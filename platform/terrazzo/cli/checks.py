@@ -167,7 +167,7 @@ def check_origins(config: Config) -> Iterator[Finding]:
 def check_bridges(config: Config) -> Iterator[Finding]:
     """Whether what bridges bring in belongs to somebody: reports do, anything else only to a bridge's own company."""
     for number, bridge in enumerate(config.bridge, 1):
-        patterns = [topic.local_prefix + topic.filter for topic in bridge.incoming]
+        patterns = [topic.local_prefix + topic.topics for topic in bridge.incoming]
         unowned = [pattern for pattern in patterns if pattern.split("/")[0] != "g"]
         if unowned and not bridge.company_id:
             found = f"what {bridge.name} brings in at {', '.join(unowned):.200} is nobody's, and goes to bridges alone"

@@ -15,6 +15,7 @@ from terrazzo_broker.topics.names import is_topic_filter
 NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 _DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 _TOPIC_LEVELS = 200  # as the broker takes them
+SHARED = "$share/"
 
 Text = Annotated[str, Meta(min_length=1)]
 
@@ -26,6 +27,22 @@ class BridgeTopicSection(msgspec.Struct, frozen=True, kw_only=True):
     qos: Literal[0, 1] = 1
     local_prefix: str = ""
     remote_prefix: str = ""
+
+    @property
+    def group(self) -> str:
+        """The group of a shared subscription (``$share/<group>/...``, MQTT 5.0 4.8.2), empty for any other filter."""
+        return self._parts()[0]
+
+    @property
+    def topics(self) -> str:
+        """The filter without the group."""
+        return self._parts()[1]
+
+    def _parts(self) -> tuple[str, str]:
+        if not self.filter.startswith(SHARED):
+            return "", self.filter
+        group, _, topics = self.filter.removeprefix(SHARED).partition("/")
+        return group, topics
 
 
 class BridgeSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +95,9 @@ def bridge_settings(bridge: BridgeSection, broker_id: str) -> dict[str, Any]:
     given: dict[str, Any] = {**msgspec.structs.asdict(bridge), **parse_url(bridge.url)._asdict()}
     del given["url"]
     for way in ("outgoing", "incoming"):
-        given[way] = [msgspec.structs.asdict(topic) for topic in given[way]]
+        given[way] = [
+            {**msgspec.structs.asdict(topic), "filter": topic.topics, "group": topic.group} for topic in given[way]
+        ]
     for file in ("tls_ca", "tls_cert", "tls_key"):
         given[file] = given[file] and str(Path(given[file]).expanduser())
     for name in ("username", "password"):
@@ -127,33 +146,40 @@ def _check_topics(bridge: BridgeSection, source: str) -> None:
     for key, topics in (("out", bridge.outgoing), ("in", bridge.incoming)):
         for number, topic in enumerate(topics, 1):
             _check_topic(topic, f"{source}.{key}[{number}]")
-    if bridge.protocol == "3.1.1":
-        _check_loops(bridge, source)
+            if key == "out" and topic.filter.startswith(SHARED):
+                raise ConfigError(f"{source}.{key}[{number}].filter: a shared subscription ($share/...) is for in")
+    _check_loops(bridge, source)
 
 
 def _check_topic(topic: BridgeTopicSection, source: str) -> None:
     for key, prefix in (("local_prefix", topic.local_prefix), ("remote_prefix", topic.remote_prefix)):
         if "+" in prefix or "#" in prefix:
             raise ConfigError(f"{source}.{key}: expected a prefix without + and #, got {prefix!r:.100}")
-        pattern = prefix + topic.filter
+        pattern = prefix + topic.topics
+        if topic.filter.startswith(SHARED) and (not topic.group or "+" in topic.group or "#" in topic.group):
+            raise ConfigError(f"{source}.filter: expected $share/<group>/<filter>, got {topic.filter!r:.100}")
         if not is_topic_filter(pattern, levels=_TOPIC_LEVELS) or len(pattern.encode()) > 65_535:
             raise ConfigError(f"{source}.filter: expected a topic filter such as g/# or +/state, got {pattern!r:.100}")
-        if pattern.startswith("$share/"):
-            raise ConfigError(f"{source}.filter: a bridge takes no shared subscription")
+        if pattern.startswith(SHARED):
+            raise ConfigError(f"{source}.filter: $share/<group>/ stands before the filter, not in a prefix or twice")
 
 
 def _check_loops(bridge: BridgeSection, source: str) -> None:
     """Refuses topics that would cross in both directions.
 
-    MQTT 3.1.1 sends a client what the client itself has published; nothing in the message would show it.
+    MQTT 3.1.1 sends a client what the client itself has published; nothing in the message would show it. MQTT 5 has
+    No Local for that, but forbids it with a shared subscription (3.8.3.1).
     """
     for out_number, leaving in enumerate(bridge.outgoing, 1):
         for in_number, coming in enumerate(bridge.incoming, 1):
-            there = leaving.remote_prefix + leaving.filter, coming.remote_prefix + coming.filter
-            if overlap(*there):
+            there = leaving.remote_prefix + leaving.filter, coming.remote_prefix + coming.topics
+            if (bridge.protocol == "3.1.1" or coming.group) and overlap(*there):
+                fault = "messages would go round and round; protocol = 5.0 prevents that"
+                if coming.group:
+                    fault = "what leaves would come back, which a shared subscription cannot prevent"
                 raise ConfigError(
                     f"{source}.in[{in_number}].filter: {there[1]!r:.100} overlaps what out[{out_number}] sends to"
-                    f" {there[0]!r:.100}: messages would go round and round; protocol = 5.0 prevents that"
+                    f" {there[0]!r:.100}: {fault}"
                 )
 
 

@@ -15,11 +15,13 @@ def check_is_served(config: Config) -> None:
         ConfigError: names the key.
     """
     unserved = {
-        "broker.kind = external": config.broker.kind == "external",
+        ("broker.kind = external", "keep embedded, and take in what the other broker has with a [[bridge]]"): (
+            config.broker.kind == "external"
+        ),
     }
-    for key, asked in unserved.items():
+    for (key, instead), asked in unserved.items():
         if asked:
-            raise ConfigError(f"{key}: not served by this version")
+            raise ConfigError(f"{key}: not served by this version; {instead} (docs/beside-a-broker.md)")
 
 
 def broker_settings(config: Config) -> BrokerSettings:

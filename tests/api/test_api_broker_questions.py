@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from api_rig import Rig, open_rig, terminal_fields
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from terrazzo.api.transports.http import build_apps
 from terrazzo.terminals import login as login_module
 
 TOKEN = "a-token-of-some-length"
@@ -276,3 +278,22 @@ class TestMisuse:
                     answers.add((response.status, await response.read(), tuple(sorted(told.items()))))
             assert len(answers) == 1
             assert checked == ["t1", "nobody"]
+
+
+async def test_the_openapi_document_has_each_question_where_it_may_be_asked(tmp_path: Path) -> None:
+    async with asked_rig(tmp_path) as rig:
+        async with rig.http.get("/openapi.json") as response:
+            document = await response.json()
+        routes = {resource.canonical for resource in build_apps(rig.services).http.router.resources()}
+        described = {path for path in document["paths"] if path.startswith("/mqtt/")}
+        assert described == {path for path in routes if path.startswith("/mqtt/")}
+        assert len(described) == 8
+        assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+        for path in described:  # what it calls required is asked for, and nothing else is
+            body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            fields = dict.fromkeys(body["required"], "read")
+            malformed = rig.services.broker_asking.access.stats.malformed
+            async with rig.http.post(path, json=fields, headers=BEARER) as response:
+                assert response.status in (200, 403)
+            expected = malformed + ("action" in fields)  # "read" is no action
+            assert rig.services.broker_asking.access.stats.malformed == expected, path

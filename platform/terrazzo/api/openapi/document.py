@@ -12,6 +12,7 @@ import msgspec
 
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.prefixes import PREFIXES
+from terrazzo.api.openapi.brokers import SECURITY_SCHEMES, describe_brokers
 from terrazzo.api.openapi.files import describe_files, file_operations, parameters
 from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, readable_by_generators, reference
 from terrazzo.api.openapi.uploads import describe_uploads
@@ -79,8 +80,12 @@ def build_document(
     operations: Iterable[Operation] = TABLE,
     paths: Iterable[Operation] = PATHS,
     prefixes: Mapping[str, str] | None = None,
+    has_brokers: bool = False,
 ) -> Schema:
-    """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
+    """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``).
+
+    ``has_brokers``: other brokers may ask who may log in.
+    """
     operations, paths = tuple(operations), tuple(paths)
     schemas = Schemas(operations, (*paths, UPLOAD), others=(*file_operations(), DOWNLOAD))
     of_labels = [operation for operation in operations if operation in (GET_OPEN_RETAINER_LIST, CLOSE_RETAINER)]
@@ -99,11 +104,15 @@ def build_document(
             **describe_uploads(schemas, prefixes, _SECURITY, _refused("404", "405", "413", "503")),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
             **_OPERATOR_PATHS,
+            **(describe_brokers(_refused("405", "413")) if has_brokers else {}),
         },
         "components": {
             "schemas": schemas.components,
             "responses": {f"refused_{status}": _refusal(status) for status in _REFUSALS},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                **(SECURITY_SCHEMES if has_brokers else {}),
+            },
         },
         "x-actions": [_listed(operation) for operation in operations],
     }

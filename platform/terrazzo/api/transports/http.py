@@ -107,7 +107,8 @@ def build_apps(services: Services) -> Apps:
         routes.add_methods(address, handlers)
     for operation in EXPORTS:
         routes.add("GET", operation.path, _export_handler(operation, performer, validator))
-    for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
+    has_brokers = services.broker_asking is not None
+    for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes, has_brokers=has_brokers)):
         routes.add("GET", at, handler)
     for at, handler in console_handlers():
         routes.add("GET", at, handler)

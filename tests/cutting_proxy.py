@@ -49,7 +49,7 @@ class CuttingProxy:
             target_reader, target = await asyncio.open_connection("127.0.0.1", self._target)
             writers.append(target)
             await self._pass_on(reader, writer, target_reader, target, pieces=left)
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # asyncio logs each stream's handler that ends as cancelled
             return
         finally:
             for each in writers:

@@ -125,20 +125,20 @@ async def prepare(site: Site, fleet: Fleet, receiver: Receiver) -> Company:
 async def flap(world: World, site: Site, receiver: Receiver, count: int) -> None:
     """A terminal goes for long, and comes and goes for a while before it stays."""
     peer = Peer(site, "flap-1")
-    assert await peer.connect() == 0
+    assert await peer.connect(timeout_s=PATIENCE_S) == 0
     await peer.cut()
     await world.pass_minutes(site, 13)
     gone = await told(site, receiver, count + 1)
     assert (gone["kinds"], gone["items"][0]["terminal"]) == ({"offline": 1}, "flap-1")
     for _ in range(4):
         peer = Peer(site, "flap-1")
-        assert await peer.connect() == 0
+        assert await peer.connect(timeout_s=PATIENCE_S) == 0
         await world.pass_minutes(site, 3)
         await peer.cut()
         await world.pass_minutes(site, 3)
     await told(site, receiver, count + 1)
     peer = Peer(site, "flap-1")
-    assert await peer.connect() == 0
+    assert await peer.connect(timeout_s=PATIENCE_S) == 0
     await world.pass_minutes(site, 10)
     back = await told(site, receiver, count + 2)
     assert (back["kinds"], back["items"][0]["terminal"]) == ({"back": 1}, "flap-1")

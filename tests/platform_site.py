@@ -121,7 +121,6 @@ class Peer:
         expiry_s: int = 0,
         keep_alive_s: int = 60,
         problem_information: bool = True,
-        timeout_s: float = 15.0,
     ) -> int:
         """Logs in, with the credentials that ``Company.terminal`` gives; the CONNACK's code."""
         username = f"u-{self._uid}" if username == "" else username
@@ -138,7 +137,7 @@ class Peer:
         self.is_down.clear()
         await asyncio.to_thread(self.client.connect, "127.0.0.1", self._site.port, keep_alive_s, **more)
         self.client.loop_start()
-        await until(lambda: self.connack or self.is_down.is_set(), f"{self._uid} connects", timeout_s=timeout_s)
+        await until(lambda: self.connack or self.is_down.is_set(), f"{self._uid} connects")
         assert self.connack is not None, "closed without a CONNACK"
         return int(self.connack[0].value)
 

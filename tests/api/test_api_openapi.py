@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 from api_rig import Rig
 from jsonschema import Draft202012Validator
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from openapi_check import problems
 from terrazzo.api.openapi.document import GATEWAY_PATH, action_path, build_document, load_examples
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
@@ -28,9 +30,27 @@ def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Va
 
 def test_it_is_valid_by_the_meta_schema(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1")
-    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
-    for schema in document["components"]["schemas"].values():
-        Draft202012Validator.check_schema(schema)
+    assert problems(document) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda it: it.pop("info"), "info"),
+        (lambda it: it["components"]["schemas"].update(wrong={"type": "nothing"}), "wrong"),
+        (lambda it: it["paths"]["/readyz"]["get"].update(operationId="healthz"), "stands twice"),
+        (lambda it: it["paths"].update({"/a/{b}": it["paths"]["/readyz"]}), "not those of the path"),
+        (
+            lambda it: it["components"]["schemas"].update(gone={"$ref": "#/components/schemas/none"}),
+            "refers to nothing",
+        ),
+    ],
+    ids=["member", "schema", "name", "parameters", "reference"],
+)
+def test_what_is_wrong_would_be_found(document: dict[str, Any], spoil: Callable[[Any], object], found: str) -> None:
+    spoiled = copy.deepcopy(document)
+    spoil(spoiled)
+    assert any(found in each for each in problems(spoiled))
 
 
 def test_every_action_has_a_request_and_an_answer(document: dict[str, Any]) -> None:

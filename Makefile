@@ -46,7 +46,7 @@ LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py t
   tests/terminals/test_terminals_claiming_fleet.py tests/rules/test_rule_connections.py
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
-	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
+	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
 
 # Builds the console after each change of its source; a reload of the page shows it.
 console: install

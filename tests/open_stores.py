@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,19 +53,28 @@ async def seal(
     ``hour_points``: with so many an hour a name has a rollup.
     """
     sealer = store._sealer
-    sealer._encoder = _HERE
+    sealer._encoder = _Here(hour_points)
     rule = Rule(cutoff_us=cutoff_us, block=block, least=least)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollups, "LEAST_POINTS", hour_points)
-        for series_id in store._engine.database.read(_all_ids):
-            await sealer.seal_series(series_id, rule)
+    for series_id in store._engine.database.read(_all_ids):
+        await sealer.seal_series(series_id, rule)
 
 
 class _Here:
-    """Makes segments without a process, which takes a second to start."""
+    """Makes segments without a process, which takes a second to start; by ``hour_points`` if there are any.
+
+    Several make them at once, so that what is patched is patched by one after the other.
+    """
+
+    _patching = threading.Lock()
+
+    def __init__(self, hour_points: int | None = None) -> None:
+        self._hour_points = hour_points
 
     def encode(self, chunk: Chunk, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
-        return encode(chunk.records(), mosaic=mosaic, packing=Packing.TIGHT if tight else Packing.CHEAP)
+        with self._patching, pytest.MonkeyPatch.context() as patch:
+            if self._hour_points is not None:
+                patch.setattr(rollups, "LEAST_POINTS", self._hour_points)
+            return encode(chunk.records(), mosaic=mosaic, packing=Packing.TIGHT if tight else Packing.CHEAP)
 
     def end(self) -> None:
         pass

@@ -107,6 +107,13 @@ def test_everything_comes_back(found: Records, mosaic: bool, packing: Packing) -
     check_points(segment, found)
 
 
+def test_the_last_hour_that_a_time_can_have() -> None:
+    found = [(LATEST_US - 60 + number, number, msgspec.msgpack.encode({"a": number / 2})) for number in range(60)]
+    segment = sealed(found)
+    assert segment.rollup("a") is not None
+    check_points(segment, found)
+
+
 @given(found=records(st.one_of(flat_maps, json_texts)), packing=packings, data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_any_stretch_of_bodies(found: Records, packing: Packing, data: st.DataObject) -> None:

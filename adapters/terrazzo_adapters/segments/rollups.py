@@ -23,7 +23,7 @@ LEAST_POINTS = 50
 """For each hour, on average: with fewer the points themselves are read as fast, and a rollup takes more bytes."""
 
 _EXACT = 2**53
-_HOURS = 2**63 // HOUR_US
+_LAST_HOUR = (2**63 - 1) // HOUR_US  # which the last time ends before its end
 
 
 class _Stored(msgspec.Struct, array_like=True):
@@ -98,7 +98,7 @@ def decode_rollup(data: bytes, most: int) -> Figures:
     hours, counts = (decode_integers(each, stored.count) for each in (stored.hours, stored.counts))
     values = decode_floats(stored.values, 4 * stored.count).reshape(4, -1)
     offsets = decode_integers(stored.offsets, 4 * stored.count).reshape(4, -1)
-    if not 0 <= hours[0] <= hours[-1] < _HOURS or (hours[1:] <= hours[:-1]).any():
+    if not 0 <= hours[0] <= hours[-1] <= _LAST_HOUR or (hours[1:] <= hours[:-1]).any():
         raise Damaged("rollup: hours that are not in order")
     if counts.min() < 1 or counts.max() > most or not 0 <= offsets.min() <= offsets.max() < HOUR_US:
         raise Damaged("rollup: counts or times that don't fit")

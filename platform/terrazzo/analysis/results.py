@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.analysis.periods import Calendar, Period, PeriodType
@@ -23,6 +22,7 @@ from terrazzo.database.tables.analysis import (
     STATISTICS_RESULT,
 )
 from terrazzo.database.tables.analysis import STATISTICS_PERIOD as PERIOD
+from terrazzo.database.upsert import insert_into
 from terrazzo.mosaic.body import text_of
 from terrazzo.ports.store import Value
 
@@ -124,10 +124,9 @@ class ResultWriter:
 
     async def _upsert(self, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> None:
         """Inserts rows; those whose key is there already are written over and keep their id."""
-        insert = (sqlite if self._connection.dialect.name == "sqlite" else postgresql).insert
         if not rows:
             return
-        statement = insert(table)
+        statement = insert_into(self._connection, table)
         changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
         statement = statement.on_conflict_do_update(index_elements=list(key), set_=changed)
         for some in _pieces(rows):

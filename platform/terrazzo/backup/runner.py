@@ -14,7 +14,7 @@ from terrazzo.backup.key_sealing import KeySealer, PassphraseUnusable
 from terrazzo.backup.manifest import BackedUpFile, BackupDamaged, Manifest
 from terrazzo.backup.saving import Saver, Tell, backup_ids, claim, forget_old
 from terrazzo.backup.snapshot import STAGING, Checkpointed, Moment, take_snapshot
-from terrazzo.backup.status import read_status, write_status
+from terrazzo.backup.status import KEYS_MISSING, read_status, write_status
 from terrazzo.config.backup import BackupSection
 from terrazzo.database.database import Database
 from terrazzo.errors import Conflict, OperationError, Unavailable
@@ -26,11 +26,6 @@ from terrazzo_broker.storage import StorageError
 LOOK_S = 30.0
 _RETRY_US = 900_000_000  # after a failure
 _LEAST_FREE = 256 << 20  # bytes that a backup leaves free on the platform's own disk
-
-KEYS_MISSING = (
-    "the backup has no keys, because backup.passphrase_file is not set: without secrets-key nobody can read the pins"
-    " of terminals and other sealed secrets again if this machine is lost"
-)
 
 _log = logging.getLogger(__name__)
 _FAILURES = (OperationError, StoreUnavailable, StorageError, TargetFailed, BackupDamaged, PassphraseUnusable, OSError)

@@ -10,6 +10,10 @@ from terrazzo.crypto.key_file import replace_private
 
 FILE = "backup-status"
 _MOST_BYTES = 65_536
+KEYS_MISSING = (
+    "the backup has no keys, because backup.passphrase_file is not set: without secrets-key nobody can read the pins"
+    " of terminals and other sealed secrets again if this machine is lost"
+)
 
 
 class BackupStatus(msgspec.Struct, kw_only=True):

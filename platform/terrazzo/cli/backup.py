@@ -121,7 +121,7 @@ def _make(config: Config, target: str, as_json: bool) -> None:
         f" in {told['took_s']:.1f} s; changes of records waited for {told['held_ms']:.0f} ms"
     )
     if told["keys"] != "sealed":
-        from terrazzo.backup.runner import KEYS_MISSING
+        from terrazzo.backup.status import KEYS_MISSING
 
         print(f"warning: {KEYS_MISSING}", file=sys.stderr)
 

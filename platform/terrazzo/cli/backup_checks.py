@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from terrazzo.backup.key_sealing import KeySealer, PassphraseUnusable
-from terrazzo.backup.runner import KEYS_MISSING
-from terrazzo.backup.status import read_status
+from terrazzo.backup.status import KEYS_MISSING, read_status
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.config.sections import Config
 from terrazzo.times import now_us

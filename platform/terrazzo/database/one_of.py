@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.visitors import InternalTraversal
 
@@ -38,6 +37,8 @@ class _Values(sa.types.TypeDecorator[Any]):
     def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
         if dialect.name == "sqlite":
             return dialect.type_descriptor(sa.Text())
+        from sqlalchemy.dialects import postgresql  # its engine has loaded it; 2 MB that SQLite has no use for
+
         return dialect.type_descriptor(postgresql.ARRAY(sa.Text() if self.is_text else sa.BigInteger()))
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
@@ -20,6 +19,7 @@ from sqlalchemy.sql.functions import GenericFunction
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.usage import COMPANY_USAGE
+from terrazzo.database.upsert import insert_into
 
 _MARK = 0  # the company of the rows that say what has been counted
 _AT_ONCE = 50_000  # ids that one statement counts
@@ -102,8 +102,7 @@ async def add_use(connection: AsyncConnection, kind: str, grown: Mapping[Holder,
     if not grown:
         return {}
     holders = sorted(grown)  # always in this order, so that two processes don't wait for each other
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert
-    new = insert(COMPANY_USAGE)
+    new = insert_into(connection, COMPANY_USAGE)
     sums = {name: COMPANY_USAGE.c[name] + new.excluded[name] for name in ("records", "bytes")}
     statement = new.on_conflict_do_update(index_elements=["company_id", "kind", "part"], set_=sums)
     rows = [{**holder._asdict(), "kind": kind, **grown[holder]._asdict()} for holder in holders]

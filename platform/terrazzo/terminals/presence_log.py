@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.presence import PRESENCE_DAY
+from terrazzo.database.upsert import insert_into
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -162,7 +162,7 @@ async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], 
         log = logs.setdefault(key, DayLog([]))
         for change in new:
             _add(log, key, change)
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+    insert = insert_into(connection, table)
     upsert = insert.on_conflict_do_update(index_elements=["terminal_id", "day"], set_={"log": insert.excluded.log})
     values = [{"terminal_id": key[0], "day": key[1], "log": encode_day(log)} for key, log in logs.items()]
     await connection.execute(upsert, values)

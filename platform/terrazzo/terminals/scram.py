@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import importlib
 import secrets
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
-
-from scramp import ScramException, ScramMechanism
-from scramp.core import ScramServer
-from scramp.utils import saslprep
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.reasons import Reason
@@ -26,6 +26,9 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Throttled, Unavailable
 from terrazzo.logins.turns import CheckTurns
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse, Verdict
+
+if TYPE_CHECKING:
+    from terrazzo.terminals.scram_server import Begun
 
 METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 
@@ -39,6 +42,16 @@ MOST_MESSAGE = 2_048  # bytes of a client's message; what SASLprep does to a nam
 _MAX_CACHED = 20_000
 _ITERATIONS = 4_096
 _DERIVED_AT_ONCE = 2
+_DIGEST_BYTES = {"SCRAM-SHA-1": 20, "SCRAM-SHA-256": 32}
+_SERVER = "terrazzo.terminals.scram_server"
+
+
+async def _loaded() -> ModuleType:
+    """What works out SCRAM, loaded in a thread by the first who needs it."""
+    found = sys.modules.get(_SERVER)
+    if found is not None and hasattr(found, "is_prepared"):  # its last name: it isn't being loaded elsewhere
+        return found
+    return await asyncio.to_thread(importlib.import_module, _SERVER)
 
 
 class ScramKeys:
@@ -56,7 +69,7 @@ class ScramKeys:
     def none(self, method: str, uid: str) -> SaltedKeys:
         """Keys that nothing opens, with the salt of this name."""
         salt = hmac.digest(self._secret, f"{method}.{uid}".encode(), hashlib.sha256)[:16]
-        size = ScramMechanism(method).hf().digest_size
+        size = _DIGEST_BYTES[method]
         return salt, secrets.token_bytes(size), secrets.token_bytes(size), _ITERATIONS
 
     async def of(self, method: str, terminal: Terminal, address: str, *, is_known: bool) -> SaltedKeys:
@@ -69,7 +82,8 @@ class ScramKeys:
         if keys is not None and pin == terminal.pin:
             return keys
         async with self.turns.turn(address, is_known=is_known):
-            return await asyncio.to_thread(self._derive, method, terminal.uid, terminal.pin)
+            server = await _loaded()
+            return await asyncio.to_thread(self._derive, server, method, terminal.uid, terminal.pin)
 
     def keep(self, method: str, terminal: Terminal, keys: SaltedKeys) -> None:
         """Keeps the keys of a terminal that has proven its pin."""
@@ -83,13 +97,10 @@ class ScramKeys:
         for method in METHODS:
             self._cache.pop((method, uid), None)
 
-    def _derive(self, method: str, uid: str, pin: str) -> SaltedKeys:
+    def _derive(self, server: ModuleType, method: str, uid: str, pin: str) -> SaltedKeys:
         nothing = self.none(method, uid)
-        try:
-            keys: SaltedKeys = ScramMechanism(method).make_auth_info(pin, _ITERATIONS, nothing[0])
-        except ScramException:  # a pin that SASLprep forbids opens nothing
-            return nothing
-        return keys
+        keys: SaltedKeys | None = server.derive(method, pin, nothing[0], _ITERATIONS)
+        return keys or nothing  # a pin that SASLprep forbids opens nothing
 
 
 class ScramExchange:
@@ -127,6 +138,7 @@ class ScramExchange:
         self._nonce = secrets.token_hex()
         self._first = ""
         self._username = ""
+        self._server: ModuleType
 
     async def start(self) -> Verdict:
         """The verdict on the request: server-first, or an empty challenge where client-first is still to come."""
@@ -137,23 +149,19 @@ class ScramExchange:
     async def _on_client_first(self, data: bytes) -> Verdict:
         if len(data) > MOST_MESSAGE:
             return self._refuse(reasons.SCRAM_MESSAGE)
+        self._server = await _loaded()
         try:
             self._first = data.decode()
-            _, server_first = self._begin(self._keys.none(self._method, self._request.client_id))
-        except (ScramException, UnicodeDecodeError):
+            begun = self._begin(self._keys.none(self._method, self._request.client_id))
+        except ValueError:
             return self._refuse(reasons.SCRAM_MESSAGE)
-        return Challenge(server_first.encode(), self._on_client_final)
+        self._username = begun.username
+        return Challenge(begun.server_first.encode(), self._on_client_final)
 
-    def _begin(self, keys: SaltedKeys) -> tuple[ScramServer, str]:
-        """A server with these keys that has had client-first, and its server-first, each time the same."""
-
-        def keys_of(username: str) -> SaltedKeys:
-            self._username = username
-            return keys
-
-        server = ScramMechanism(self._method).make_server(keys_of, s_nonce=self._nonce)
-        server.set_client_first(self._first)
-        return server, server.get_server_first()
+    def _begin(self, keys: SaltedKeys) -> Begun:
+        """A server with these keys that has had client-first."""
+        begun: Begun = self._server.begin(self._method, self._first, keys, nonce=self._nonce)
+        return begun
 
     async def _on_client_final(self, data: bytes) -> Verdict:
         if len(data) > MOST_MESSAGE:
@@ -164,14 +172,13 @@ class ScramExchange:
             keys = await self._right_keys()
         except (Throttled, Unavailable) as error:
             return self._busy(str(error))
-        server, _ = self._begin(keys)
         try:
-            server.set_client_final(data.decode())
-        except (ScramException, UnicodeDecodeError):
+            server_final = self._begin(keys).finish(data.decode())
+        except ValueError:
             await asyncio.sleep(REFUSED_S - (loop.time() - began_s))
             return self._refuse(reasons.WRONG_PIN if self._has_right_name() else reasons.WRONG_USER_NAME)
         self._keys.keep(self._method, self._terminal, keys)
-        return self._accept(server.get_server_final().encode())
+        return self._accept(server_final.encode())
 
     async def _right_keys(self) -> SaltedKeys:
         """The terminal's keys; for another user name than its own those that fail like a wrong pin."""
@@ -181,10 +188,5 @@ class ScramExchange:
 
     def _has_right_name(self) -> bool:
         """Whether the names in the exchange and in the CONNECT are the terminal's."""
-        return self._is_named(self._username) and self._request.username in (None, "", self._terminal.username)
-
-    def _is_named(self, username: str) -> bool:
-        try:
-            return bool(username == saslprep(self._terminal.username))
-        except ScramException:
-            return False
+        is_named = self._server.is_prepared(self._username, self._terminal.username)
+        return is_named and self._request.username in (None, "", self._terminal.username)

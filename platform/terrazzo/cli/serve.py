@@ -62,9 +62,6 @@ def _log_as(section: LoggingSection, level: str) -> None:
 
 def _run(config: Config, *, demo: bool) -> int:
     gc.set_threshold(_GC_AFTER)
-    from terrazzo.database.without_orm import leave_out_orm
-
-    leave_out_orm()
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
     from terrazzo.runtime.allocator import settle_allocator

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from terrazzo.ports.store import Value
 
@@ -42,36 +44,76 @@ def _are_text(names: Iterable[Any]) -> bool:
     return set(map(type, names)) <= {str}
 
 
-ValuesReader = Callable[[bytes], Sequence[Value]]
-"""Gives a body's values of the names that it was made for."""
+ValuesReader = Callable[[Sequence[bytes]], Sequence[Sequence[Value]]]
+"""Gives the values of the names that it was made for: of each name those of all bodies, null where one has none."""
 
 
 @lru_cache(maxsize=256)
 def values_reader(keys: tuple[str, ...]) -> ValuesReader:
-    """Makes a function that reads the values of these names from bodies of mosaic records (flat maps), null if absent.
+    """Makes a function that reads the values of these names from bodies of mosaic records (flat maps).
 
-    It skips other names without decoding them: three times as fast as ``parse_points``.
+    It decodes all bodies at once and skips other names: ten times as fast as ``parse_points``.
     """
-    names = [f"value_{place}" for place in range(len(keys))]
-    fields = [(name, Value, None) for name in names]
-    try:
-        chosen = msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)))
-    except ValueError:  # a name that msgspec doesn't take: a quotation mark, a control character
-        return lambda body: _values(body, keys)
-    decode = msgspec.msgpack.Decoder(chosen).decode
+    chosen = _chosen(keys)
+    if chosen is None:
+        return lambda bodies: _values(bodies, keys)
+    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
 
-    def read(body: bytes) -> Sequence[Value]:
+    def read(bodies: Sequence[bytes]) -> Sequence[Sequence[Value]]:
         try:
-            return msgspec.structs.astuple(decode(body))
+            found = decode(_as_list(bodies))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _values(body, keys)
+            return _values(bodies, keys)
+        return [[None if value is UNSET else value for value in map(attrgetter(field), found)] for field in fields]
 
     return read
 
 
-def _values(body: bytes, keys: tuple[str, ...]) -> Sequence[Value]:
-    points = parse_points(body)
-    return [points.get(key) for key in keys]
+def carrying(bodies: Sequence[bytes], keys: Set[str]) -> Sequence[bool]:
+    """Which bodies carry at least one of the names, be it null."""
+    if bodies and bodies[0][0:1] != b"{" and not any("." in key for key in keys):  # no names of nested maps
+        found = _carrying_reader(tuple(sorted(keys)))(bodies)
+        if found is not None:
+            return found
+    return [not keys.isdisjoint(parse_points(body)) for body in bodies]
+
+
+@lru_cache(maxsize=256)
+def _carrying_reader(keys: tuple[str, ...]) -> Callable[[Sequence[bytes]], Sequence[bool] | None]:
+    chosen = _chosen(keys)
+    if chosen is None:
+        return lambda _: None
+    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
+
+    def read(bodies: Sequence[bytes]) -> Sequence[bool] | None:
+        try:
+            found = decode(_as_list(bodies))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        columns = [[value is not UNSET for value in map(attrgetter(field), found)] for field in fields]
+        return columns[0] if len(columns) == 1 else [any(row) for row in zip(*columns, strict=True)]
+
+    return read
+
+
+def _chosen(keys: tuple[str, ...]) -> type[msgspec.Struct] | None:
+    """A map of which only these names are looked at; None: names that msgspec doesn't take (a quotation mark)."""
+    names = [f"value_{place}" for place in range(len(keys))]
+    fields = [(name, Value | UnsetType, UNSET) for name in names]
+    try:
+        return msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)), gc=False)
+    except ValueError:
+        return None
+
+
+def _as_list(bodies: Sequence[bytes]) -> bytes:
+    """Bodies as one body. One that is cut, or has more behind it, makes another number of them, which is an error."""
+    return b"".join((b"\xdd", len(bodies).to_bytes(4), *bodies))
+
+
+def _values(bodies: Sequence[bytes], keys: tuple[str, ...]) -> Sequence[Sequence[Value]]:
+    points = list(map(parse_points, bodies))
+    return [[each.get(key) for each in points] for key in keys]
 
 
 def _flattened(decoded: dict[Any, Any]) -> dict[str, Value]:

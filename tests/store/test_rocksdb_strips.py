@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,6 +113,29 @@ async def test_segments_of_an_earlier_version(store: RocksStore, monkeypatch: py
     assert all(len(extent.value()) == 22 for extent in database.read(entries)), "they stay as they are"
     none_opened(monkeypatch)
     assert await sums(store) == first
+
+
+async def test_a_question_ends_with_whoever_asked(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, began, goes_on = 0, threading.Event(), threading.Event()
+
+    def open_slowly(view, extent, read=charts.open_segment):
+        nonlocal opened
+        opened += 1
+        began.set()
+        assert goes_on.wait(20)
+        return read(view, extent)
+
+    monkeypatch.setattr(charts, "open_segment", open_slowly)
+    asking = asyncio.create_task(sums(store))
+    assert await asyncio.to_thread(began.wait, 20)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    goes_on.set()
+    again = [store.page([SERIES], T0, T0, offset=0, limit=1) for _ in range(4)]  # more than there are threads
+    await asyncio.gather(*again)
+    assert opened == 1, "it went on to the next segment"
+    assert await sums(store) == [expected(day) for day in DAYS]
 
 
 def stone(number: int, hours: int, kind: int = 0) -> Stone:

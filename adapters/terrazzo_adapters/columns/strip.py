@@ -53,8 +53,8 @@ class Strip(NamedTuple):
 
     def _cut(self, start: int, stop: int) -> Figures:
         part = slice(self.offsets[start], self.offsets[stop])
-        kind, *arrays = self.figures
-        return Figures(kind, *(array[..., part] for array in arrays))
+        kind, starts_us, counts, sums, values, times_us = self.figures
+        return Figures(kind, starts_us[part], counts[part], sums[part], values[:, part], times_us[:, part])
 
 
 def lay(stones: Sequence[Stone]) -> Strip | None:

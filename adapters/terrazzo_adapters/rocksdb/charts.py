@@ -22,6 +22,7 @@ from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.columns.rollup import HOUR_US, PARTS_US, chosen, outside, with_points
 from terrazzo_adapters.columns.strip import Stone, Strip, beside, lay
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
@@ -121,6 +122,7 @@ def _pieces(
                 yield extent
                 next_us = extent.until_us + 1
                 continue
+            still_wanted()
             yield from rows.pieces(next_us, extent.first_us - 1)
             whole = _Whole(undivided, max(start_us, extent.first_us if extent.left_out else 0), end_us)
             first_us, last_us = max(next_us, extent.first_us), min(extent.last_us, end_us)
@@ -195,6 +197,7 @@ class _RunFigures:
         known = {stone.mark: stone for stone in held.stones()} if held is not None else {}
         stones: list[Stone] = []
         for extent in run:
+            still_wanted()
             stone = known.get(extent.mark) or self._stone(extent, key, slot_us)
             if stone is None:
                 self._memory.keep(part, extent.mark, len(extent.mark))
@@ -329,6 +332,7 @@ class _Rows:
             self._held.popleft()
         hours = chain(tuple(self._held), self._further()) if start_us <= end_us else iter(())
         for together in _together(hours, start_us, end_us):
+            still_wanted()
             until_us = min((together[-1].number + 1) * HOUR_US - 1, end_us)
             yield _Piece(self._columns(together, start_us, end_us), until_us)
 

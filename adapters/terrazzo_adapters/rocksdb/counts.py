@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from terrazzo_adapters.columns.points import carrying
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
@@ -72,10 +73,12 @@ class Counts:
 
 def _parts(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[_Part]:
     for hour in walk_hours(view, series_id, start_us, end_us):
+        still_wanted()
         of_hour = partial(_count_in_hour, view, series_id, hour, keys)
         yield _Part(*hour.cut(start_us, end_us), of_hour(start_us, end_us), of_hour)
     known = _Known(series_id, keys)
     for extent in extents_up(view, series_id, start_us, end_us):
+        still_wanted()
         of_extent = partial(_count_in_segment, view, extent, keys)
         first_us, last_us = max(extent.first_us, start_us), min(extent.last_us, end_us)
         inside = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
@@ -148,6 +149,7 @@ def _up_of(
     numbers, is_told = _carrying(segment, keys, *places(segment, extent, start_us, end_us))
     first, length = 0, _FIRST_SLICE
     while first < len(numbers):
+        still_wanted()
         for each in _told(ordered(segment, numbers[first : first + length]), keys, is_told=is_told):
             if each[0] > after:
                 yield each
@@ -168,6 +170,7 @@ def _down_of(
 def _slices_down(segment: Segment, numbers: Numbers, keys: Set[str], is_told: bool) -> Iterator[OrderedBody]:
     end, length = len(numbers), _FIRST_SLICE
     while end > 0:
+        still_wanted()
         first = max(0, end - length)
         yield from _told(reversed(ordered(segment, numbers[first:end])), keys, is_told=is_told)
         end, length = first, min(2 * length, _LONGEST_SLICE)

@@ -53,7 +53,8 @@ class Shapes:
     def carrying(self, names: Sequence[int], start: int, stop: int) -> NDArray[np.int64]:
         """Which of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
         known = [name for name in names if name < self._carried.shape[1]]
-        return np.flatnonzero(self._carried[:, known].any(axis=1)[self.ids[start:stop]]) + start
+        carry = np.asarray(self._carried[:, known].any(axis=1))
+        return np.flatnonzero(carry[self.ids[start:stop]]) + start
 
     def ranks(self, start: int, stop: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Of the records from ``start`` to ``stop`` (rows) which names (columns) they carry, and as the how manieth."""

@@ -107,11 +107,15 @@ def _changes_in(zone: tzinfo, stretch: int) -> tuple[tuple[int, int], ...]:
     for start_s in range(stretch * _STRETCH_S, (stretch + 1) * _STRETCH_S, _DAY_S):
         after = _offset_s(zone, start_s + _DAY_S)
         if after != before:
-            seconds = range(start_s, start_s + _DAY_S + 1)
-            place = bisect_right(seconds, 0, key=lambda second, was=before: int(_offset_s(zone, second) != was))
-            found.append((seconds[place], after))
+            found.append((_change_s(zone, start_s, before), after))
             before = after
     return tuple(found)
+
+
+def _change_s(zone: tzinfo, start_s: int, before: int) -> int:
+    """The second in a day from which on clocks are not ``before`` seconds ahead any more."""
+    seconds = range(start_s, start_s + _DAY_S + 1)
+    return seconds[bisect_right(seconds, 0, key=lambda second: int(_offset_s(zone, second) != before))]
 
 
 def _offset_s(zone: tzinfo, second: int) -> int:

@@ -249,7 +249,7 @@ def ask_about_a_year(folder: Path, arguments: argparse.Namespace) -> None:
             "page": page("year", object_id, key, START_MS, end_ms),
             "chart": curve("year", object_id, key, end_ms, end_ms - START_MS),
         }
-        asker = Asker(server)
+        asker, late = Asker(server), server.loop_delays()
         for name, question in asked.items():
             request, _ = question.ways[server.name]
             first_ms = asker.ask(request)[1]
@@ -261,8 +261,16 @@ def ask_about_a_year(folder: Path, arguments: argparse.Namespace) -> None:
             told = (first_ms, statistics.median(spent), min(spent), min(used))
             print(f"| {name} | {YEAR_GOALS_MS[name]} | " + " | ".join(map(_ms, told)) + " |", flush=True)
         asker.close()
+        later = server.loop_delays()
+        bound_s = _within({bound: later[bound] - late[bound] for bound in later}, 0.99)
+        print(f"meanwhile 99 of 100 looks at the event loop were late by at most {bound_s * 1e3:g} ms (goal: 20)")
     finally:
         server.stop()
+
+
+def _within(counts: dict[float, float], part: float) -> float:
+    """The least bound that so large a part lies within; ``counts``: how many lie within each."""
+    return min(bound for bound, count in counts.items() if count >= part * max(counts.values()))
 
 
 def _processor_ns(pid: int) -> int:

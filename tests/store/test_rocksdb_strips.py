@@ -188,3 +188,12 @@ def test_values_that_are_decoded_together_are_those_of_each(found: list[bytes], 
     assert repr([list(each) for each in read]) == repr(
         [[one[place][0] for one in one_by_one] for place in range(len(keys))]
     )
+
+
+def test_many_bodies_and_large_ones_are_decoded_in_pieces() -> None:
+    found = [msgspec.msgpack.encode({"A": place, "text": "x" * (place % 5 * 2_000)}) for place in range(3_000)]
+    found[2_000] = b"\x81\xa1A"
+    found[10] = msgspec.msgpack.encode({"A": 10, "text": "x" * (2 << 20)})
+    (column,) = values_reader(("A",))(found)
+    assert column == [None if place == 2_000 else place for place in range(3_000)]
+    assert list(carrying(found, {"A"})) == [place != 2_000 for place in range(3_000)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from terrazzo.ports.store import Value
 
 _DEEPEST = 32
+_MOST_TOGETHER, _MOST_BYTES = 1_024, 1 << 20  # bodies that are decoded at once, some milliseconds
 _PLAIN = {int, float, str, bool, type(None)}
 _from_json = msgspec.json.Decoder()
 _from_msgpack = msgspec.msgpack.Decoder()
@@ -60,22 +61,29 @@ def values_reader(keys: tuple[str, ...]) -> ValuesReader:
     decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
 
     def read(bodies: Sequence[bytes]) -> Sequence[Sequence[Value]]:
-        try:
-            found = decode(_as_list(bodies))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _values(bodies, keys)
-        return [[None if value is UNSET else value for value in map(attrgetter(field), found)] for field in fields]
+        columns: list[list[Value]] = [[] for _ in fields]
+        for some in _together(bodies):
+            try:
+                found = decode(_as_list(some))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                told = _values(some, keys)
+            else:
+                told = [[None if each is UNSET else each for each in map(attrgetter(field), found)] for field in fields]
+            for column, values in zip(columns, told, strict=True):
+                column += values
+        return columns
 
     return read
 
 
 def carrying(bodies: Sequence[bytes], keys: Set[str]) -> Sequence[bool]:
     """Which bodies carry at least one of the names, be it null."""
-    if bodies and bodies[0][0:1] != b"{" and not any("." in key for key in keys):  # no names of nested maps
-        found = _carrying_reader(tuple(sorted(keys)))(bodies)
-        if found is not None:
-            return found
-    return [not keys.isdisjoint(parse_points(body)) for body in bodies]
+    read = None if any("." in key for key in keys) else _carrying_reader(tuple(sorted(keys)))  # none of nested maps
+    found: list[bool] = []
+    for some in _together(bodies):
+        told = read(some) if read is not None and some[0][:1] != b"{" else None
+        found += [not keys.isdisjoint(parse_points(body)) for body in some] if told is None else told
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -104,6 +112,21 @@ def _chosen(keys: tuple[str, ...]) -> type[msgspec.Struct] | None:
         return msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)), gc=False)
     except ValueError:
         return None
+
+
+def _together(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The bodies in pieces that are decoded at once: others want the interpreter, too."""
+    for start in range(0, len(bodies), _MOST_TOGETHER):
+        yield from _halved(bodies[start : start + _MOST_TOGETHER])
+
+
+def _halved(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    if len(bodies) == 1 or sum(map(len, bodies)) <= _MOST_BYTES:
+        yield bodies
+    else:
+        half = len(bodies) // 2
+        yield from _halved(bodies[:half])
+        yield from _halved(bodies[half:])
 
 
 def _as_list(bodies: Sequence[bytes]) -> bytes:

@@ -44,9 +44,8 @@ _PIECE_POINTS = 50_000
 _DECODED = 10_000  # records that are decoded together
 _RUN_STRETCHES = 2_000  # segments by names that are answered for in one piece: of each some hundred hours
 _STRIP_BYTES = 4 << 20  # of one name, about five years of hours
-_NO_FIGURES = Figures(
-    0, *(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64)), np.zeros((4, 0)), np.zeros((4, 0), np.int64)
-)
+_NO_TIMES = np.zeros(0, np.int64)
+_NO_FIGURES = Figures(0, _NO_TIMES, _NO_TIMES, np.zeros(0), np.zeros((4, 0)), np.zeros((4, 0), np.int64))
 
 
 def build_hour(view: View, slot: int) -> BuiltHour:

@@ -6,8 +6,9 @@ Terrazzo gets it as terminals send it, over MQTT, mapped to an object's variable
 VictoriaMetrics its import format. Then all are asked the same over HTTP, in turn, on kept connections. All answers are
 compared: the run fails where one differs. ``--under-ingest`` asks once more while each is written to, with half of the
 messages a second that Terrazzo took while loading. ``--endurance`` loads Terrazzo alone, and shows what becomes of its
-rate, memory and disk. Needs ``influxd`` and ``victoria-metrics`` (``--victoria-metrics PATH``), and goes without those
-that are not there.
+rate, memory and disk. ``--year`` has Terrazzo alone answer for a year of a message each 30 s, and says what each answer
+costs the server's processor. Needs ``influxd`` and ``victoria-metrics`` (``--victoria-metrics PATH``), and goes without
+those that are not there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -223,6 +225,63 @@ def compare(folder: Path, arguments: argparse.Namespace) -> list[str]:
     return comparison.faults
 
 
+YEAR_DAYS = 365
+YEAR_GOALS_MS = {"hours": 25, "days": 10, "page": 15, "chart": 25}
+
+
+def ask_about_a_year(folder: Path, arguments: argparse.Namespace) -> None:
+    """Loads a year of one terminal's messages, and asks about all of it."""
+    server = Terrazzo(folder)
+    messages = YEAR_DAYS * DAY_MS // PERIOD_MS
+    load = Load("127.0.0.1", 0, ["year-1"], messages // 25 * 25)
+    try:
+        server.prepare(load.uids)
+        print(f"loaded, messages/s: {Feed(server, load).rate():,.0f}", flush=True)
+        wait_sealed(server, timeout_s=arguments.settle)
+        show_costs([server], messages)
+        print("\n| a year | goal, ms | first, ms | median, ms | least, ms | least of the processor, ms |")
+        print("|---|---:|---:|---:|---:|---:|", flush=True)
+        end_ms = START_MS + YEAR_DAYS * DAY_MS
+        object_id, key = server.objects["year"], variable(1, 0)
+        asked = {
+            "hours": means("year", object_id, [key], START_MS, end_ms, HOUR_MS),
+            "days": means("year", object_id, [key], START_MS, end_ms, DAY_MS),
+            "page": page("year", object_id, key, START_MS, end_ms),
+            "chart": curve("year", object_id, key, end_ms, end_ms - START_MS),
+        }
+        asker, late = Asker(server), server.loop_delays()
+        for name, question in asked.items():
+            request, _ = question.ways[server.name]
+            first_ms = asker.ask(request)[1]
+            spent, used = [], []
+            for _ in range(arguments.rounds):
+                before_ns = _processor_ns(server.pid)
+                spent.append(asker.ask(request)[1])
+                used.append((_processor_ns(server.pid) - before_ns) / 1e6)
+            told = (first_ms, statistics.median(spent), min(spent), min(used))
+            print(f"| {name} | {YEAR_GOALS_MS[name]} | " + " | ".join(map(_ms, told)) + " |", flush=True)
+        asker.close()
+        later = server.loop_delays()
+        bound_s = _within({bound: later[bound] - late[bound] for bound in later}, 0.99)
+        print(f"meanwhile 99 of 100 looks at the event loop were late by at most {bound_s * 1e3:g} ms (goal: 20)")
+    finally:
+        server.stop()
+
+
+def _within(counts: dict[float, float], part: float) -> float:
+    """The least bound that so large a part lies within; ``counts``: how many lie within each."""
+    return min(bound for bound, count in counts.items() if count >= part * max(counts.values()))
+
+
+def _processor_ns(pid: int) -> int:
+    """What all threads of a process have had of the processor, those that are there."""
+    found = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it has ended
+            found += int((thread / "schedstat").read_text().split()[0])
+    return found
+
+
 def _each(arguments: argparse.Namespace) -> int:
     """Messages of a terminal."""
     return int(arguments.messages / arguments.objects / 2) // 25 * 25
@@ -278,12 +337,13 @@ def main() -> None:
     parser.add_argument("--random", action="store_true", help="points that are uniform in 0 to 100, instead of smooth")
     parser.add_argument("--under-ingest", action="store_true")
     parser.add_argument("--endurance", action="store_true")
+    parser.add_argument("--year", action="store_true")
     parser.add_argument("--victoria-metrics", default="victoria-metrics", metavar="PATH")
     parser.add_argument("--path", type=Path, help="a folder on the disk in question")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="terrazzo-bench-", dir=arguments.path) as name:
-        if arguments.endurance:
-            endure(Path(name), arguments)
+        if arguments.endurance or arguments.year:
+            (endure if arguments.endurance else ask_about_a_year)(Path(name), arguments)
             return
         if faults := compare(Path(name), arguments):
             raise SystemExit("answers differ:\n" + "\n".join(faults))

@@ -124,6 +124,13 @@ class Terrazzo:
             found = re.search(rf"^{name}(?:{{.*}})? ([0-9.e+]+)$", answer.read().decode(), re.MULTILINE)
         return float(found[1]) if found else 0.0
 
+    def loop_delays(self) -> dict[float, float]:
+        """How often the event loop has been late by at most so many seconds, since the start."""
+        with urllib.request.urlopen(f"{self._platform.url}/metrics") as answer:
+            text = answer.read().decode()
+        found = re.findall(r'^terrazzo_loop_delay_seconds_bucket\{le="([^"]+)"\} ([0-9.e+]+)$', text, re.MULTILINE)
+        return {float(bound): float(count) for bound, count in found}
+
     def resident_mib(self) -> tuple[float, float]:
         """Of the server, and of the processes that it has started."""
         server = psutil.Process(self.pid)

@@ -105,11 +105,12 @@ def means(name: str, object_id: str, keys: Sequence[str], start_ms: int, end_ms:
 def curve(name: str, object_id: str, key: str, end_ms: int, length_ms: int) -> Question:
     """A curve of 2,000 points: of each of 500 buckets the first, lowest, highest and last value.
 
-    Buckets of more than three hours are of whole hours, as Terrazzo chooses them.
+    Buckets of more than three hours are of whole hours, those of more than 45 minutes of quarters, as Terrazzo chooses.
     """
     step_ms = max(1000, length_ms // CURVE_BUCKETS // 1000 * 1000)
-    if step_ms > 3 * HOUR_MS:
-        step_ms = -(-step_ms // HOUR_MS) * HOUR_MS
+    for part_ms in (HOUR_MS // 4, HOUR_MS):
+        if step_ms > 3 * part_ms:
+            step_ms = -(-step_ms // part_ms) * part_ms
     start_ms = end_ms // step_ms * step_ms - CURVE_BUCKETS * step_ms
     end_ms = start_ms + CURVE_BUCKETS * step_ms
 

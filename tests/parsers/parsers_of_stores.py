@@ -13,7 +13,7 @@ from terrazzo.client.exchange import parse_envelope
 from terrazzo.csv_text import bare_text, guard_formula
 from terrazzo.messenger.channels import _member, _read
 from terrazzo.messenger.masking import Mask, secrets_of, shown_url
-from terrazzo_adapters.columns.points import parse_points, values_reader
+from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
 from terrazzo_adapters.influxdb.server import Refused, _text, _version_in
@@ -29,7 +29,7 @@ def _line(data: bytes) -> object:
     for series in ("g/T1/r", "m/1"):
         encode_line(LinePoint(series, 1, data, 1, 0), writer="w", without=set())
     assert parse_body(body_text(data)) == data
-    return parse_points(data), values_reader(("a", "b"))(data)
+    return parse_points(data), values_reader(("a", "b"))([data]), carrying([data], {"a", "b"})
 
 
 def _name(text: str) -> object:

@@ -75,16 +75,13 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
 
 
 def read_columns(
-    records: Iterable[tuple[int, bytes]], keys: Sequence[str], read: Callable[[bytes], Sequence[Value]]
+    times_us: NDArray[np.int64],
+    bodies: Sequence[bytes],
+    keys: Sequence[str],
+    read: Callable[[Sequence[bytes]], Sequence[Sequence[Value]]],
 ) -> dict[str, PointColumn]:
-    """The columns of ``keys`` from times and bodies, in order; ``read`` returns a body's values of all ``keys``."""
-    times: list[int] = []
-    rows: list[Sequence[Value]] = []
-    for time_us, body in records:
-        times.append(time_us)
-        rows.append(read(body))
-    times_us = np.array(times, np.int64)
-    columns = {key: _build(times_us, values) for key, values in zip(keys, zip(*rows, strict=True), strict=False)}
+    """The columns of ``keys`` from times and bodies, in order; ``read`` returns the bodies' values of each key."""
+    columns = {key: _build(times_us, values) for key, values in zip(keys, read(bodies), strict=True)}
     return {key: column for key, column in columns.items() if len(column.times_us)}
 
 
@@ -92,8 +89,8 @@ def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
     """The column of one name; ``values`` has null where the record has no point of it."""
     types = set(map(type, values))
     if type(None) in types:
-        places = [place for place, value in enumerate(values) if value is not None]
-        return _build(times_us[places], [values[place] for place in places])
+        there = np.array([value is not None for value in values], np.bool_)
+        return _build(times_us[there], [value for value in values if value is not None])
     if types <= _NUMBERS:
         column = PointColumn(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
         return column.where(np.isfinite(column.numbers))

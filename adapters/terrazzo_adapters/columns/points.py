@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from terrazzo.ports.store import Value
 
 _DEEPEST = 32
+_MOST_TOGETHER, _MOST_BYTES = 1_024, 1 << 20  # bodies that are decoded at once, some milliseconds
 _PLAIN = {int, float, str, bool, type(None)}
 _from_json = msgspec.json.Decoder()
 _from_msgpack = msgspec.msgpack.Decoder()
@@ -42,36 +45,98 @@ def _are_text(names: Iterable[Any]) -> bool:
     return set(map(type, names)) <= {str}
 
 
-ValuesReader = Callable[[bytes], Sequence[Value]]
-"""Gives a body's values of the names that it was made for."""
+ValuesReader = Callable[[Sequence[bytes]], Sequence[Sequence[Value]]]
+"""Gives the values of the names that it was made for: of each name those of all bodies, null where one has none."""
 
 
 @lru_cache(maxsize=256)
 def values_reader(keys: tuple[str, ...]) -> ValuesReader:
-    """Makes a function that reads the values of these names from bodies of mosaic records (flat maps), null if absent.
+    """Makes a function that reads the values of these names from bodies of mosaic records (flat maps).
 
-    It skips other names without decoding them: three times as fast as ``parse_points``.
+    It decodes all bodies at once and skips other names: ten times as fast as ``parse_points``.
     """
-    names = [f"value_{place}" for place in range(len(keys))]
-    fields = [(name, Value, None) for name in names]
-    try:
-        chosen = msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)))
-    except ValueError:  # a name that msgspec doesn't take: a quotation mark, a control character
-        return lambda body: _values(body, keys)
-    decode = msgspec.msgpack.Decoder(chosen).decode
+    chosen = _chosen(keys)
+    if chosen is None:
+        return lambda bodies: _values(bodies, keys)
+    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
 
-    def read(body: bytes) -> Sequence[Value]:
-        try:
-            return msgspec.structs.astuple(decode(body))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _values(body, keys)
+    def read(bodies: Sequence[bytes]) -> Sequence[Sequence[Value]]:
+        columns: list[list[Value]] = [[] for _ in fields]
+        for some in _together(bodies):
+            try:
+                found = decode(_as_list(some))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                told = _values(some, keys)
+            else:
+                told = [[None if each is UNSET else each for each in map(attrgetter(field), found)] for field in fields]
+            for column, values in zip(columns, told, strict=True):
+                column += values
+        return columns
 
     return read
 
 
-def _values(body: bytes, keys: tuple[str, ...]) -> Sequence[Value]:
-    points = parse_points(body)
-    return [points.get(key) for key in keys]
+def carrying(bodies: Sequence[bytes], keys: Set[str]) -> Sequence[bool]:
+    """Which bodies carry at least one of the names, be it null."""
+    read = None if any("." in key for key in keys) else _carrying_reader(tuple(sorted(keys)))  # none of nested maps
+    found: list[bool] = []
+    for some in _together(bodies):
+        told = read(some) if read is not None and some[0][:1] != b"{" else None
+        found += [not keys.isdisjoint(parse_points(body)) for body in some] if told is None else told
+    return found
+
+
+@lru_cache(maxsize=256)
+def _carrying_reader(keys: tuple[str, ...]) -> Callable[[Sequence[bytes]], Sequence[bool] | None]:
+    chosen = _chosen(keys)
+    if chosen is None:
+        return lambda _: None
+    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
+
+    def read(bodies: Sequence[bytes]) -> Sequence[bool] | None:
+        try:
+            found = decode(_as_list(bodies))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        columns = [[value is not UNSET for value in map(attrgetter(field), found)] for field in fields]
+        return columns[0] if len(columns) == 1 else [any(row) for row in zip(*columns, strict=True)]
+
+    return read
+
+
+def _chosen(keys: tuple[str, ...]) -> type[msgspec.Struct] | None:
+    """A map of which only these names are looked at; None: names that msgspec doesn't take (a quotation mark)."""
+    names = [f"value_{place}" for place in range(len(keys))]
+    fields = [(name, Value | UnsetType, UNSET) for name in names]
+    try:
+        return msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)), gc=False)
+    except ValueError:
+        return None
+
+
+def _together(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The bodies in pieces that are decoded at once: others want the interpreter, too."""
+    for start in range(0, len(bodies), _MOST_TOGETHER):
+        yield from _halved(bodies[start : start + _MOST_TOGETHER])
+
+
+def _halved(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    if len(bodies) == 1 or sum(map(len, bodies)) <= _MOST_BYTES:
+        yield bodies
+    else:
+        half = len(bodies) // 2
+        yield from _halved(bodies[:half])
+        yield from _halved(bodies[half:])
+
+
+def _as_list(bodies: Sequence[bytes]) -> bytes:
+    """Bodies as one body. One that is cut, or has more behind it, makes another number of them, which is an error."""
+    return b"".join((b"\xdd", len(bodies).to_bytes(4), *bodies))
+
+
+def _values(bodies: Sequence[bytes], keys: tuple[str, ...]) -> Sequence[Sequence[Value]]:
+    points = list(map(parse_points, bodies))
+    return [[each.get(key) for each in points] for key in keys]
 
 
 def _flattened(decoded: dict[Any, Any]) -> dict[str, Value]:

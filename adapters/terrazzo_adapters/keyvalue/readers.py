@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, local
 from typing import Any, NamedTuple, TypeVar
 
 from terrazzo.errors import Throttled
@@ -28,6 +28,24 @@ class _Answer(NamedTuple):
     to: asyncio.Future[Any]
     result: Any
     error: BaseException | None
+
+
+_under_way = local()  # the answer that a thread works for
+
+
+class Unwanted(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def still_wanted() -> None:
+    """To be called now and then by long work of a query.
+
+    Raises:
+        Unwanted: its thread may have the next one.
+    """
+    answer: asyncio.Future[Any] | None = getattr(_under_way, "answer", None)
+    if answer is not None and answer.cancelled():
+        raise Unwanted
 
 
 class Readers:
@@ -154,10 +172,15 @@ class Readers:
         """The answer; None where nobody waits for it any more."""
         if query.answer.cancelled():
             return None
+        _under_way.answer = query.answer
         try:
             return _Answer(query.answer, query.work(), None)
+        except Unwanted:
+            return None
         except BaseException as error:  # noqa: BLE001 - it is whoever asked who is told
             return _Answer(query.answer, None, error)
+        finally:
+            _under_way.answer = None
 
     def _give(self, answer: _Answer, loop: asyncio.AbstractEventLoop) -> None:
         self._answers.append(answer)

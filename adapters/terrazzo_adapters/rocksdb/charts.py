@@ -6,7 +6,7 @@ An hour's columns are read from disk if they are valid; otherwise its records ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,8 @@ from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.columns.rollup import HOUR_US, PARTS_US, chosen, outside, with_points
+from terrazzo_adapters.columns.strip import Stone, Strip, beside, lay
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
@@ -28,6 +30,8 @@ from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
 from terrazzo_adapters.rocksdb.sealed import guarded
+from terrazzo_adapters.rocksdb.segment_cache import cache
+from terrazzo_adapters.segments.parts import made_part
 
 if TYPE_CHECKING:
     from terrazzo_adapters.segments import Segment
@@ -37,6 +41,11 @@ _NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(
 __all__ = ["Extremes", "Resampler", "build_hour", "column_piece", "feed"]
 
 _PIECE_POINTS = 50_000
+_DECODED = 10_000  # records that are decoded together
+_RUN_STRETCHES = 2_000  # segments by names that are answered for in one piece: of each some hundred hours
+_STRIP_BYTES = 4 << 20  # of one name, about five years of hours
+_NO_TIMES = np.zeros(0, np.int64)
+_NO_FIGURES = Figures(0, _NO_TIMES, _NO_TIMES, np.zeros(0), np.zeros((4, 0)), np.zeros((4, 0), np.int64))
 
 
 def build_hour(view: View, slot: int) -> BuiltHour:
@@ -105,8 +114,14 @@ def _pieces(
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
         rows = _Rows(view, series_id, keys, start_us, end_us, is_mosaic=series.startswith("m/"))
+        figures = _RunFigures(view, series_id, keys, undivided)
         next_us = start_us
-        for extent in extents_up(view, series_id, start_us, end_us):
+        for extent in _singled(extents_up(view, series_id, start_us, end_us), rows, figures, (start_us, end_us)):
+            if isinstance(extent, _Piece):
+                yield extent
+                next_us = extent.until_us + 1
+                continue
+            still_wanted()
             yield from rows.pieces(next_us, extent.first_us - 1)
             whole = _Whole(undivided, max(start_us, extent.first_us if extent.left_out else 0), end_us)
             first_us, last_us = max(next_us, extent.first_us), min(extent.last_us, end_us)
@@ -114,6 +129,95 @@ def _pieces(
             yield _Piece(_of_segment(view, extent, keys, (first_us, last_us), late, whole), last_us)
             next_us = extent.last_us + 1
         yield from rows.pieces(next_us, end_us)
+
+
+def _singled(
+    extents: Iterator[Extent], rows: _Rows, figures: _RunFigures, span_us: tuple[int, int]
+) -> Iterator[Extent | _Piece]:
+    """What many segments in a row have as figures, as one piece; segments that have to be looked at one by one."""
+    run: list[Extent] = []
+    next_us = span_us[0]
+    for extent in extents:
+        alone = not figures.most or not extent.is_whole or not extent.is_within(*span_us)
+        alone = alone or rows.has_some(next_us, extent.last_us)
+        if alone or len(run) >= figures.most:
+            yield from figures.of(run)
+            run = []
+        if alone:
+            yield extent
+        else:
+            run.append(extent)
+        next_us = extent.last_us + 1
+    yield from figures.of(run)
+
+
+class _RunFigures:
+    """Figures of segments in a row that nothing lies between, by name: put together once, and kept.
+
+    ``most``: segments of a run; 0: nothing is undivided.
+    """
+
+    def __init__(self, view: View, series_id: int, keys: Sequence[str], undivided: Undivided | None) -> None:
+        self._view, self._keys, self._undivided = view, keys, undivided
+        self._memory = cache.of((series_id, 0), b"")
+        self.most = 0 if undivided is None else max(1, _RUN_STRETCHES // max(1, len(keys)))
+
+    def of(self, run: Sequence[Extent]) -> Iterable[Extent | _Piece]:
+        """One piece with the figures of all names; the segments themselves where these are not enough."""
+        slot_us = self._slot_of(run) if run else 0
+        columns: Columns = {}
+        for key in self._keys if slot_us else ():
+            found = self._of_name(key, slot_us, run)
+            if found is None:
+                return run
+            columns[key] = found if len(found.starts_us) else _NO_POINTS
+        return [_Piece(columns, run[-1].last_us)] if columns else run
+
+    def _slot_of(self, run: Sequence[Extent]) -> int:
+        """How long the stretches are (microseconds) of which none is divided; 0: some always are."""
+        first_us, end_us = run[0].first_us // HOUR_US * HOUR_US, run[-1].last_us
+        for slot_us in (HOUR_US, *PARTS_US):
+            stretches_us = np.arange(first_us, end_us + 1, slot_us)
+            if self._undivided is not None and self._undivided(stretches_us, slot_us).all():
+                return slot_us
+        return 0
+
+    def _of_name(self, key: str, slot_us: int, run: Sequence[Extent]) -> Figures | None:
+        part = made_part(key, slot_us)
+        marks, held = [extent.mark for extent in run], self._memory.find(part)
+        if isinstance(held, bytes):  # a segment that has no figures
+            if held in marks:
+                return None
+            held = None
+        found: Figures | None = held.find(marks, run[0].last_us) if held is not None else None
+        return found if found is not None else self._laid(part, key, slot_us, run, held)
+
+    def _laid(self, part: bytes, key: str, slot_us: int, run: Sequence[Extent], held: Strip | None) -> Figures | None:
+        known = {stone.mark: stone for stone in held.stones()} if held is not None else {}
+        stones: list[Stone] = []
+        for extent in run:
+            still_wanted()
+            stone = known.get(extent.mark) or self._stone(extent, key, slot_us)
+            if stone is None:
+                self._memory.keep(part, extent.mark, len(extent.mark))
+                return None
+            stones.append(stone)
+        strip, every = lay(stones), lay(beside(held, stones))
+        if every is not None and every.nbytes() <= _STRIP_BYTES:
+            self._memory.keep(part, every, every.nbytes())
+        elif strip is not None and strip.nbytes() <= _STRIP_BYTES:
+            self._memory.keep(part, strip, strip.nbytes())
+        return None if strip is None else strip.figures
+
+    def _stone(self, extent: Extent, key: str, slot_us: int) -> Stone | None:
+        with guarded(extent):
+            segment = open_segment(self._view, extent)
+            rollup = segment.rollup(key) if slot_us == HOUR_US else None
+            rollup = rollup or segment.made_rollup(key, slot_us)
+            if rollup is None and key not in segment.names:
+                rollup = _NO_FIGURES
+            return None if rollup is None else Stone(extent.mark, extent.last_us, rollup)
+        return None
 
 
 class _Whole(NamedTuple):
@@ -225,31 +329,64 @@ class _Rows:
         """The columns of a range, both ends inclusive, hour by hour, oldest first; ranges come in order."""
         while self._held and (self._held[0].number + 1) * HOUR_US <= start_us:
             self._held.popleft()
-        for hour in chain(tuple(self._held), self._further()) if start_us <= end_us else ():
-            if hour.number * HOUR_US > end_us:
-                return
+        hours = chain(tuple(self._held), self._further()) if start_us <= end_us else iter(())
+        for together in _together(hours, start_us, end_us):
+            still_wanted()
+            until_us = min((together[-1].number + 1) * HOUR_US - 1, end_us)
+            yield _Piece(self._columns(together, start_us, end_us), until_us)
+
+    def has_some(self, start_us: int, end_us: int) -> bool:
+        """Whether there may be records in a range, which comes in order."""
+        while self._held and (self._held[0].number + 1) * HOUR_US <= start_us:
+            self._held.popleft()
+        while not self._held:
+            hour = next(self._hours, None)
+            if hour is None:
+                return False
             if (hour.number + 1) * HOUR_US > start_us:
-                yield _Piece(self._columns(hour, start_us, end_us), min((hour.number + 1) * HOUR_US - 1, end_us))
+                self._held.append(hour)
+        return self._held[0].number * HOUR_US <= end_us
 
     def _further(self) -> Iterator[Hour]:
         for hour in self._hours:
             self._held.append(hour)
             yield hour
 
-    def _columns(self, hour: Hour, start_us: int, end_us: int) -> Columns:
-        if hour.tally is None:
-            return {**_decoded(self._view, self._series_id, self._keys, self._read, *hour.cut(start_us, end_us))}
-        stored = _stored(self._cursor, self._series_id, hour, self._keys)
+    def _columns(self, hours: Sequence[Hour], start_us: int, end_us: int) -> Columns:
+        if hours[0].tally is None:
+            span = hours[0].cut(start_us, end_us)[0], hours[-1].cut(start_us, end_us)[1]
+            return {**_decoded(self._view, self._series_id, self._keys, self._read, *span)}
+        stored = _stored(self._cursor, self._series_id, hours[0], self._keys)
         return {key: column.between(start_us, end_us) for key, column in stored.items()}
+
+
+def _together(hours: Iterable[Hour], start_us: int, end_us: int) -> Iterator[list[Hour]]:
+    """The hours that overlap a range: some in a row whose records are decoded together, others alone."""
+    found: list[Hour] = []
+    for hour in hours:
+        if hour.number * HOUR_US > end_us:
+            break
+        if (hour.number + 1) * HOUR_US <= start_us:
+            continue
+        if found and (hour.tally is not None or sum(each.count for each in found) + hour.count > _DECODED):
+            yield found
+            found = []
+        if hour.tally is not None:
+            yield [hour]
+        else:
+            found.append(hour)
+    if found:
+        yield found
 
 
 def _decoded(
     view: View, series_id: int, keys: Sequence[str], read: ValuesReader | None, start_us: int, end_us: int
 ) -> dict[str, PointColumn]:
-    records = _timed(view, series_id, start_us, end_us)
-    if read is not None:
-        return read_columns(records, keys, read)
-    return build_columns(((time_us, parse_points(body)) for time_us, body in records), keys)
+    if read is None:
+        timed = _timed(view, series_id, start_us, end_us)
+        return build_columns(((time_us, parse_points(body)) for time_us, body in timed), keys)
+    rows = blocks.rows(view, series_id, start_us, end_us)
+    return read_columns(np.frombuffer(rows.orders, ">u8")[::2].astype(np.int64), rows.bodies, keys, read)
 
 
 def _timed(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[int, bytes]]:

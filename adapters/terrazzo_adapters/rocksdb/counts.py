@@ -9,12 +9,18 @@ from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
-from terrazzo_adapters.columns.points import parse_points
+import msgspec
+
+from terrazzo_adapters.columns.points import carrying
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
 from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US
+from terrazzo_adapters.rocksdb.segment_cache import cache
+
+_MOST_KNOWN, _KNOWN_BYTES = 10_000, 150  # segments of which it is kept how many carry some names; of each
 
 
 class _Count(Protocol):
@@ -67,12 +73,45 @@ class Counts:
 
 def _parts(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[_Part]:
     for hour in walk_hours(view, series_id, start_us, end_us):
+        still_wanted()
         of_hour = partial(_count_in_hour, view, series_id, hour, keys)
         yield _Part(*hour.cut(start_us, end_us), of_hour(start_us, end_us), of_hour)
+    known = _Known(series_id, keys)
     for extent in extents_up(view, series_id, start_us, end_us):
+        still_wanted()
         of_extent = partial(_count_in_segment, view, extent, keys)
         first_us, last_us = max(extent.first_us, start_us), min(extent.last_us, end_us)
-        yield _Part(first_us, last_us, of_extent(start_us, end_us), of_extent)
+        inside = (
+            known.of_whole(extent, of_extent) if extent.is_within(start_us, end_us) else of_extent(start_us, end_us)
+        )
+        yield _Part(first_us, last_us, inside, of_extent)
+    known.keep()
+
+
+class _Known:
+    """How many records of whole segments carry one of some names: counted once, and kept with what was decoded."""
+
+    def __init__(self, series_id: int, keys: Set[str]) -> None:
+        self._memory = cache.of((series_id, 0), b"")
+        self._part = b"c" + msgspec.msgpack.encode(sorted(keys)) if keys else b""
+        self._before: dict[bytes, int] = (self._memory.find(self._part) if keys else None) or {}
+        self._new: dict[bytes, int] = {}
+
+    def of_whole(self, extent: Extent, count: _Count) -> int:
+        """The number of a segment's records."""
+        if not self._part or not extent.is_whole:
+            return count(extent.first_us, extent.last_us)
+        found = self._before.get(extent.mark)
+        if found is None:
+            found = self._new[extent.mark] = count(extent.first_us, extent.last_us)
+        return found
+
+    def keep(self) -> None:
+        """Keeps what was counted."""
+        if self._new:
+            before = self._before if len(self._before) < _MOST_KNOWN else {}
+            every = {**before, **self._new}
+            self._memory.keep(self._part, every, _KNOWN_BYTES * len(every) + len(self._part))
 
 
 def _count_in_hour(view: View, series_id: int, hour: Hour, keys: Set[str], start_us: int, end_us: int) -> int:
@@ -87,8 +126,8 @@ def _count_in_hour(view: View, series_id: int, hour: Hour, keys: Set[str], start
         return hour.tally.carrying(keys)
     if hour.tally is not None and keys.isdisjoint(hour.tally.names):
         return 0
-    found = blocks.down(view, series_id, *hour.cut(start_us, end_us))
-    return sum(1 for _, body in found if _carries(body, keys))
+    rows = blocks.rows(view, series_id, *hour.cut(start_us, end_us))
+    return sum(carrying(rows.bodies, keys))
 
 
 def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:
@@ -111,7 +150,3 @@ def _count_in_segment(view: View, extent: Extent, keys: Set[str], start_us: int,
         start, end = (0, segment.count) if is_all else sealed.places(segment, extent, start_us, end_us)
         return segment.count_carrying(keys, start, end) if keys else max(0, end - start)
     return 0
-
-
-def _carries(body: bytes, keys: Set[str]) -> bool:
-    return not keys.isdisjoint(parse_points(body))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,15 +21,18 @@ from terrazzo_adapters.rocksdb.segment_cache import cache
 if TYPE_CHECKING:
     from terrazzo_adapters.segments import Segment
 
-_VALUE = Struct(">BQIII?")
-_VERSION = 1
+_MARK_BYTES = 8
+_VALUE = Struct(f">BQIII?{_MARK_BYTES}s")
+_VERSION = 2
+_UNMARKED = Struct(">BQIII?")  # version 1
 
 
 class Extent(NamedTuple):
     """Where a segment lies: the times of its first and last record (UTC microseconds), how many it has.
 
     ``left_out``: how many records at its beginning are deleted; ``first_us`` and ``total`` are without them.
-    ``size``: bytes of its parts; ``tight``: whether it is packed as tightly as it will ever be.
+    ``size``: bytes of its parts; ``tight``: whether it is packed as tightly as it will ever be. ``mark``: no other
+    segment of the series has the same while the process runs.
     """
 
     series_id: int
@@ -38,6 +42,7 @@ class Extent(NamedTuple):
     left_out: int
     size: int
     tight: bool
+    mark: bytes
 
     @property
     def key(self) -> bytes:
@@ -46,7 +51,8 @@ class Extent(NamedTuple):
 
     def value(self) -> bytes:
         """Its entry's value."""
-        return _VALUE.pack(_VERSION, self.first_us, self.total, self.left_out, self.size, self.tight)
+        told = (self.first_us, self.total, self.left_out, self.size, self.tight)
+        return _VALUE.pack(_VERSION, *told, self.mark) if len(self.mark) == _MARK_BYTES else _UNMARKED.pack(1, *told)
 
     @property
     def is_whole(self) -> bool:
@@ -59,8 +65,17 @@ class Extent(NamedTuple):
 
 
 def _extent(series_id: int, key: bytes, value: bytes) -> Extent:
-    _, first_us, total, left_out, size, tight = _VALUE.unpack(value)
-    return Extent(series_id, first_us, segment_end(key), total, left_out, size, tight)
+    if len(value) == _UNMARKED.size:
+        _, first_us, total, left_out, size, tight = _UNMARKED.unpack(value)
+        mark = key + value  # such are not written any more: whatever takes its place has another one
+    else:
+        _, first_us, total, left_out, size, tight, mark = _VALUE.unpack(value)
+    return Extent(series_id, first_us, segment_end(key), total, left_out, size, tight, mark)
+
+
+def mark_of(head: bytes) -> bytes:
+    """The mark of a segment whose head, with the checksums of all its parts, has these bytes."""
+    return blake2b(head, digest_size=_MARK_BYTES).digest()
 
 
 def extents_up(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Extent]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Set
-from itertools import islice
+from itertools import compress, islice
 from typing import NamedTuple
 
 from terrazzo.ports.store import Record
-from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.columns.points import carrying, parse_points
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
 from terrazzo_adapters.rocksdb.hours import walk_hours
-from terrazzo_adapters.rocksdb.sealed import Wanted
+
+_FIRST_DECODED, _MOST_DECODED = 64, 1_024  # records
 
 ALL: Set[str] = frozenset()
 """As ``keys``: all records, whatever names they carry."""
@@ -47,38 +48,34 @@ def newest_first(
     view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, skip: int = 0
 ) -> Iterator[OrderedRecord]:
     """The records of all the series in a range, both ends inclusive, newest first, without the first ``skip``."""
-    if len(ids) == 1 and not keys:
+    if len(ids) == 1:
         ((series, series_id),) = ids.items()
-        found = sealed.down(view, series_id, start_us, end_us, skip=skip)
-        return (OrderedRecord(order, series, body) for order, body in found)
+        return _newest_of_one(view, series, series_id, start_us=start_us, end_us=end_us, keys=keys, skip=skip)
     each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
-    return islice(each[0] if len(each) == 1 else heapq.merge(*each, reverse=True), skip, None)
+    return islice(heapq.merge(*each, reverse=True), skip, None)
 
 
 def _newest_of_one(
-    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str]
+    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], skip: int = 0
 ) -> Iterator[OrderedRecord]:
-    if not keys:
-        for order, body in sealed.down(view, series_id, start_us, end_us):
-            yield OrderedRecord(order, series, body)
-        return
-    rows = _rows_down(view, series_id, start_us, end_us, keys)
-    found = sealed.down(view, series_id, start_us, end_us, rows=rows, wanted=_carrying(keys))
-    for order, body in found:
-        each = OrderedRecord(order, series, body)
-        if each.carries(keys):
-            yield each
-
-
-def _carrying(keys: Set[str]) -> Wanted:
-    return lambda names: not keys.isdisjoint(names)
+    rows = _rows_down(view, series_id, start_us, end_us, keys) if keys else None
+    found = sealed.down(view, series_id, start_us, end_us, rows=rows, keys=keys, skip=skip)
+    return (OrderedRecord(order, series, body) for order, body in found)
 
 
 def _rows_down(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[OrderedBody]:
-    """Records that are not sealed, without those of hours that have none of the names."""
+    """Records that are not sealed and carry one of the names; hours that have none of them are passed over."""
     for hour in walk_hours(view, series_id, start_us, end_us, backwards=True):
         if hour.tally is None or hour.tally.carrying(keys):
-            yield from blocks.down(view, series_id, *hour.cut(start_us, end_us))
+            yield from _carrying(blocks.down(view, series_id, *hour.cut(start_us, end_us)), keys)
+
+
+def _carrying(records: Iterator[OrderedBody], keys: Set[str]) -> Iterator[OrderedBody]:
+    """Those that carry one of the names, some decoded together."""
+    length = _FIRST_DECODED
+    while some := list(islice(records, length)):
+        yield from compress(some, carrying([body for _, body in some], keys))
+        length = min(2 * length, _MOST_DECODED)
 
 
 def oldest_first(
@@ -99,7 +96,7 @@ def _oldest_of_one(
 ) -> Iterator[OrderedRecord]:
     if keys:
         rows = _rows_up(view, series_id, start_us, end_us, keys, after)
-        found = sealed.up(view, series_id, start_us, end_us, after=after, rows=rows, wanted=_carrying(keys))
+        found = sealed.up(view, series_id, start_us, end_us, after=after, rows=rows, keys=keys)
     else:
         found = sealed.up(view, series_id, start_us, end_us, after=after)
     for order, body in found:

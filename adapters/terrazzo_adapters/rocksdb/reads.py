@@ -82,7 +82,7 @@ def _newest_carrying(view: View, series_id: int, wanted: Set[str]) -> Iterator[t
     Segments and hours without such names are left out.
     """
     rows = _rows_down(view, series_id, wanted)
-    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, wanted=lambda names: not wanted.isdisjoint(names))
+    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, keys=wanted)
     while wanted and (each := next(found, None)) is not None:
         yield int.from_bytes(each[0][:8]), each[1]
 

@@ -98,12 +98,14 @@ def find_replaced(view: View, series_id: int, start_us: int, end_us: int) -> Rep
 
 def _outside(view: View, extent: Extent, start_us: int, end_us: int) -> blocks.Arrivals:
     """The records of a segment that are not in a range."""
-    from terrazzo_adapters.segments import SegmentDamaged  # its libraries are heavy
+    import numpy as np  # heavy, as are the libraries of segments
+
+    from terrazzo_adapters.segments import SegmentDamaged
 
     try:
         segment = open_segment(view, extent)
         first, last = places(segment, extent, start_us, end_us)
-        records = [*ordered(segment, extent.left_out, first), *ordered(segment, last, segment.count)]
+        records = ordered(segment, np.r_[extent.left_out : first, last : segment.count])
     except SegmentDamaged as error:
         raise StoreUnavailable(f"records of the time-series store can't be replaced: {error}") from error
     return [(int.from_bytes(order[:8]), int.from_bytes(order[8:]), body) for order, body in records]

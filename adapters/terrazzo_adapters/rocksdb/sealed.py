@@ -7,19 +7,27 @@ out, and said in the log; ``terrazzo doctor`` names it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from terrazzo.sparse_log import SparseLog
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
 from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up, open_segment
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from terrazzo_adapters.segments import Segment
+
+    Numbers = NDArray[np.int64]
+    """Records by their places in a segment."""
 
 _log = logging.getLogger(__name__)
 _sparse_log = SparseLog(_log)
@@ -30,8 +38,7 @@ _MOST_DAMAGED = 10_000
 damaged: set[tuple[int, int]] = set()
 """The segments of which something could not be read since the start: ids of series and times of their last records."""
 
-Wanted = Callable[[Sequence[str]], bool]
-"""Whether a segment whose records carry these names is to be read."""
+_ALL: Set[str] = frozenset()
 
 
 def up(
@@ -42,14 +49,14 @@ def up(
     *,
     after: bytes = b"",
     rows: Iterator[OrderedBody] | None = None,
-    wanted: Wanted | None = None,
+    keys: Set[str] = _ALL,
     strict: bool = False,
 ) -> Iterator[OrderedBody]:
     """The records of a range, both ends inclusive, oldest first; only those after the ``order`` in ``after``.
 
     Args:
         rows: those that are not sealed, if not all of them.
-        wanted: which segments are read; None: all.
+        keys: of segments only the records that carry one of these names; empty: all.
         strict: whether a damaged segment raises ``SegmentDamaged``.
     """
     rest = blocks.up(view, series_id, start_us, end_us, after=after) if rows is None else rows
@@ -59,7 +66,7 @@ def up(
         while row is not None and row[0] < first:
             yield row
             row = next(rest, None)
-        found = _up_of(view, extent, start_us, end_us, after, wanted)
+        found = _up_of(view, extent, start_us, end_us, after, keys)
         for each in found if strict else _guarded(extent, found):
             while row is not None and row[0] < each[0]:
                 yield row
@@ -77,12 +84,12 @@ def down(
     end_us: int,
     *,
     rows: Iterator[OrderedBody] | None = None,
-    wanted: Wanted | None = None,
+    keys: Set[str] = _ALL,
     skip: int = 0,
 ) -> Iterator[OrderedBody]:
-    """The records of a range, both ends inclusive, newest first. ``rows`` and ``wanted`` as in ``up``.
+    """The records of a range, both ends inclusive, newest first. ``rows`` and ``keys`` as in ``up``.
 
-    ``skip``: so many are passed over; those of a segment unread, if no others lie among them. Not with ``wanted``.
+    ``skip``: so many are passed over; those of a segment unread, if no others lie among them.
     """
     rest = blocks.down(view, series_id, start_us, end_us) if rows is None else rows
     row = next(rest, None)
@@ -96,9 +103,9 @@ def down(
             row = next(rest, None)
         unread = 0
         if skip and (row is None or row[0] < extent.first_us.to_bytes(8)):
-            unread = min(skip, _total(view, extent, start_us, end_us))
+            unread = min(skip, _total(view, extent, start_us, end_us, keys))
             skip -= unread
-        for each in down_of(view, extent, start_us, end_us, wanted=wanted, skip=unread):
+        for each in down_of(view, extent, start_us, end_us, keys=keys, skip=unread):
             while row is not None and row[0] > each[0]:
                 if skip:
                     skip -= 1
@@ -113,54 +120,72 @@ def down(
         yield from islice(chain((row,), rest), skip, None)
 
 
-def _total(view: View, extent: Extent, start_us: int, end_us: int) -> int:
-    """How many records of a segment lie in a range."""
-    if extent.is_within(start_us, end_us):
+def _total(view: View, extent: Extent, start_us: int, end_us: int, keys: Set[str]) -> int:
+    """How many records of a segment lie in a range, and carry one of the names."""
+    if not keys and extent.is_within(start_us, end_us):
         return extent.total
     with guarded(extent):
-        start, end = places(open_segment(view, extent), extent, start_us, end_us)
-        return max(0, end - start)
+        segment = open_segment(view, extent)
+        start, end = places(segment, extent, start_us, end_us)
+        return segment.count_carrying(keys, start, end) if keys else max(0, end - start)
     return 0
 
 
 def down_of(
-    view: View, extent: Extent, start_us: int, end_us: int, *, wanted: Wanted | None = None, skip: int = 0
+    view: View, extent: Extent, start_us: int, end_us: int, *, keys: Set[str] = _ALL, skip: int = 0
 ) -> Iterator[OrderedBody]:
     """The records of one segment in a range, newest first, without the first ``skip``."""
-    return _guarded(extent, _down_of(view, extent, start_us, end_us, wanted, skip))
+    return _guarded(extent, _down_of(view, extent, start_us, end_us, keys, skip))
 
 
 def _up_of(
-    view: View, extent: Extent, start_us: int, end_us: int, after: bytes, wanted: Wanted | None
+    view: View, extent: Extent, start_us: int, end_us: int, after: bytes, keys: Set[str]
 ) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
-    if wanted is not None and not wanted(segment.names):
+    if keys and keys.isdisjoint(segment.names):
         return
     if after:
         start_us = max(start_us, int.from_bytes(after[:8]))
-    place, end = places(segment, extent, start_us, end_us)
-    length = _FIRST_SLICE
-    while place < end:
-        stop = min(place + length, end)
-        for each in ordered(segment, place, stop):
+    numbers, is_told = _carrying(segment, keys, *places(segment, extent, start_us, end_us))
+    first, length = 0, _FIRST_SLICE
+    while first < len(numbers):
+        still_wanted()
+        for each in _told(ordered(segment, numbers[first : first + length]), keys, is_told=is_told):
             if each[0] > after:
                 yield each
-        place, length = stop, min(2 * length, _LONGEST_SLICE)
+        first, length = first + length, min(2 * length, _LONGEST_SLICE)
 
 
 def _down_of(
-    view: View, extent: Extent, start_us: int, end_us: int, wanted: Wanted | None, skip: int
+    view: View, extent: Extent, start_us: int, end_us: int, keys: Set[str], skip: int
 ) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
-    if wanted is not None and not wanted(segment.names):
+    if keys and keys.isdisjoint(segment.names):
         return
-    start, place = places(segment, extent, start_us, end_us)
-    place -= skip
-    length = _FIRST_SLICE
-    while place > start:
-        first = max(place - length, start)
-        yield from reversed(ordered(segment, first, place))
-        place, length = first, min(2 * length, _LONGEST_SLICE)
+    numbers, is_told = _carrying(segment, keys, *places(segment, extent, start_us, end_us))
+    found = _slices_down(segment, numbers if not is_told else numbers[: max(0, len(numbers) - skip)], keys, is_told)
+    yield from found if is_told else islice(found, skip, None)
+
+
+def _slices_down(segment: Segment, numbers: Numbers, keys: Set[str], is_told: bool) -> Iterator[OrderedBody]:
+    end, length = len(numbers), _FIRST_SLICE
+    while end > 0:
+        still_wanted()
+        first = max(0, end - length)
+        yield from _told(reversed(ordered(segment, numbers[first:end])), keys, is_told=is_told)
+        end, length = first, min(2 * length, _LONGEST_SLICE)
+
+
+def _carrying(segment: Segment, keys: Set[str], start: int, end: int) -> tuple[Numbers, bool]:
+    """The records of a stretch that carry one of the names; False: only their bodies tell which of these do."""
+    import numpy as np  # heavy, and loaded with the segment
+
+    told = segment.carrying(keys, start, max(start, end)) if keys else None
+    return (told, True) if told is not None else (np.arange(start, end), not keys)
+
+
+def _told(records: Iterable[OrderedBody], keys: Set[str], *, is_told: bool) -> Iterable[OrderedBody]:
+    return records if is_told else (each for each in records if not keys.isdisjoint(parse_points(each[1])))
 
 
 def places(segment: Segment, extent: Extent, start_us: int, end_us: int) -> tuple[int, int]:
@@ -173,14 +198,14 @@ def places(segment: Segment, extent: Extent, start_us: int, end_us: int) -> tupl
     )
 
 
-def ordered(segment: Segment, start: int, stop: int) -> Sequence[OrderedBody]:
-    """Records of a segment by their places, each with its ``order``."""
+def ordered(segment: Segment, numbers: Numbers) -> Sequence[OrderedBody]:
+    """Records of a segment by their numbers, which ascend, each with its ``order``."""
     import numpy as np  # heavy, and loaded with the segment
 
-    orders = np.empty((stop - start, 2), ">u8")
-    orders[:, 0], orders[:, 1] = segment.times_us[start:stop], segment.arrivals[start:stop]
+    orders = np.empty((len(numbers), 2), ">u8")
+    orders[:, 0], orders[:, 1] = segment.times_us[numbers], segment.arrivals[numbers]
     packed = orders.tobytes()
-    bodies = segment.bodies(start, stop)
+    bodies = segment.bodies_at(numbers)
     return [(packed[16 * place : 16 * place + 16], body) for place, body in enumerate(bodies)]
 
 

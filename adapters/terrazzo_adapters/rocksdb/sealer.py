@@ -43,7 +43,7 @@ _STRETCH_S = 4.0  # of work between looks at the disk
 _FREED, _FREED_BEFORE = 50_000, 1_000_000  # records sealed, from which on files are rewritten
 _HIGHEST_ID = 2**32 - 1
 _MOST_UNMADE = 3
-_URGENT = 1_000_000  # records that wait: the more of them, the less sealing rests; from so many on it doesn't
+_URGENT = 200_000  # records that wait: the more of them, the less sealing rests; from so many on it does not
 
 Write = Callable[..., Awaitable[Any]]
 """Runs a function of the engine on the writer's thread."""

@@ -18,7 +18,7 @@ from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.batch import SeriesHour, put_count
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
 from terrazzo_adapters.rocksdb.chunk import Chunk
-from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up
+from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up, mark_of
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LATEST_US,
@@ -356,7 +356,7 @@ def _count_hours(base: SeriesHour, counts: Counter[SeriesHour], orders: Sequence
 
 def _segment(job: Job, chunk: Chunk, encode: Encode) -> NewSegment:
     parts = encode(chunk, job.tight)
-    extent = Extent(
-        job.series_id, chunk.first_us, chunk.last_us, len(chunk.bodies), 0, sum(map(len, parts.values())), job.tight
-    )
+    size, count = sum(map(len, parts.values())), len(chunk.bodies)
+    mark = mark_of(parts[b""])
+    extent = Extent(job.series_id, chunk.first_us, chunk.last_us, count, 0, size, job.tight, mark)
     return NewSegment(extent, parts)

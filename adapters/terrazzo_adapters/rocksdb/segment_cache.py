@@ -85,7 +85,8 @@ class SegmentCache:
     def keep(self, key: Key, value: object, size: int) -> None:
         """Keeps something of ``size`` bytes, if so much can be kept."""
         with self._lock:
-            shelf = self._large if size > _LARGE_BYTES else self._small
+            shelf, other = (self._large, self._small) if size > _LARGE_BYTES else (self._small, self._large)
+            other.drop(key)  # what grows must not be found as it was
             shelf.keep(key, _Kept(value, size + len(key[1]) + _ENTRY_BYTES, getattr(_reader, "owner", 0)))
 
 
@@ -136,6 +137,10 @@ class _Shelf:
         self._kept[key] = kept
         while self.bytes > self._most_bytes:
             self._forget(next(iter(self._kept)))
+
+    def drop(self, key: Key) -> None:
+        if key in self._kept:
+            self._forget(key)
 
     def give_up(self, owner: int, size: int) -> int:
         freed = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,24 @@ from terrazzo_adapters.columns.name_tally import HourTally, tally_of
 from terrazzo_adapters.segments.columns import Column, decode_column
 from terrazzo_adapters.segments.kept import KeptBodies
 from terrazzo_adapters.segments.mosaic import EMPTY_MAP, Entry, render_maps
-from terrazzo_adapters.segments.parts import SHAPES, Parts, SegmentDamaged, value_part
+from terrazzo_adapters.segments.parts import SHAPES, Parts, SegmentDamaged, exact_part, value_part
 from terrazzo_adapters.segments.shapes import Shapes, decode_shapes
 from terrazzo_adapters.segments.summary import Summary
-from terrazzo_adapters.segments.values import Values
+from terrazzo_adapters.segments.values import Values, frozen_values
 
 Places = NDArray[np.int64]
 """Records by their numbers in the segment, ascending."""
+
+
+_MOST_RANKS = 4 << 20  # names by records that are looked at at once
+
+
+class _Ranks(NamedTuple):
+    """Of records from ``start`` on (rows) which names (columns) they carry, and which value of the name is theirs."""
+
+    start: int
+    carried: NDArray[np.bool_]
+    ranks: Places
 
 
 class NamedRecords:
@@ -34,21 +46,41 @@ class NamedRecords:
         self._kept = KeptBodies(parts)
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Values] = {}
-        self._ranks: dict[str, Places] = {}  # where each record's value is among the name's, if it carries it
 
     def bodies(self, start: int, stop: int) -> list[bytes]:
         """The bodies of some records; ``stop`` is exclusive."""
-        rendered = self._shapes.rendered
-        before, within = int(np.count_nonzero(~rendered[:start])), rendered[start:stop]
-        bodies = np.empty(stop - start, object)
-        bodies[~within] = self._kept.between(before, before + int(np.count_nonzero(~within)))
-        ids = self._shapes.ids[start:stop]
-        leaders = self._shapes.leaders(np.unique(ids[within]).tolist())
+        return self.bodies_at(np.arange(start, stop))
+
+    def bodies_at(self, places: Places) -> list[bytes]:
+        """The bodies of some records."""
+        if not len(places):
+            return []
+        start, stop = int(places[0]), int(places[-1]) + 1
+        if len(places) > 1 and (stop - start) * len(self._names) > _MOST_RANKS:
+            half = len(places) // 2
+            return self.bodies_at(places[:half]) + self.bodies_at(places[half:])
+        rendered = self._shapes.rendered[places]
+        bodies = np.empty(len(places), object)
+        if not rendered.all():
+            bodies[~rendered] = self._kept_at(places[~rendered])
+        ids, ranks = self._shapes.ids[places], _Ranks(start, *self._shapes.ranks(start, stop))
+        leaders = self._shapes.leaders(np.unique(ids[rendered]).tolist())
         for leader in dict.fromkeys(leaders.values()):
             led = [number for number, each in leaders.items() if each == leader]
-            places = np.flatnonzero(np.isin(ids, led)) + start
-            bodies[places - start] = self._render(leader, places)
+            chosen = np.flatnonzero(np.isin(ids, led))
+            bodies[chosen] = self._render(leader, places[chosen], ranks)
         return bodies.tolist()
+
+    def _kept_at(self, places: Places) -> list[bytes]:
+        start, stop = int(places[0]), int(places[-1]) + 1
+        before, kept = int(np.count_nonzero(~self._shapes.rendered[:start])), ~self._shapes.rendered[start:stop]
+        numbers = kept.cumsum()[places - start] - 1
+        found = self._kept.between(before, before + int(np.count_nonzero(kept)))
+        return [found[number] for number in numbers.tolist()]
+
+    def carrying(self, keys: Set[str], start: int, stop: int) -> Places:
+        """Which of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
+        return self._shapes.carrying([self._place_of[key] for key in keys if key in self._place_of], start, stop)
 
     def count_carrying(self, keys: Set[str], start: int, stop: int) -> int:
         """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
@@ -76,26 +108,25 @@ class NamedRecords:
         carriers = self._shapes.carriers(self._place_of[name])
         return np.arange(self._count) if carriers is None else np.flatnonzero(carriers)
 
-    def _render(self, leader: int, places: Places) -> list[bytes]:
+    def _render(self, leader: int, places: Places, ranks: _Ranks) -> list[bytes]:
         """The bodies of records of a shape, and of others that it leads."""
-        names = [self._names[place] for place in self._shapes.shapes[leader].names]
+        names = self._shapes.shapes[leader].names
         if not names:
             return [EMPTY_MAP] * len(places)
-        return render_maps([self._entry(name, places) for name in names])
+        rows = places - ranks.start
+        return render_maps([self._entry(name, ranks.carried[rows, name], ranks.ranks[rows, name]) for name in names])
 
-    def _entry(self, name: str, places: Places) -> Entry:
+    def _entry(self, place: int, there: NDArray[np.bool_], ranks: Places) -> Entry:
         """A name in some records."""
-        values, carriers = self._values_of(name), self._shapes.carriers(self._place_of[name])
-        if carriers is None:
-            return Entry(name, values, places, None)
-        if name not in self._ranks:
-            self._ranks[name] = np.cumsum(carriers) - 1
-        there = carriers[places]
-        return Entry(name, values, self._ranks[name][places], None if there.all() else there)
+        name = self._names[place]
+        return Entry(name, self._values_of(name), ranks, None if there.all() else there)
 
     @cached_property
     def _shapes(self) -> Shapes:
-        return self._parts.decoded(SHAPES, lambda data: decode_shapes(data, self._count, len(self._names)))
+        def decode(data: bytes) -> Shapes:
+            return decode_shapes(data, self._count, len(self._names))
+
+        return self._parts.once(SHAPES, lambda: self._parts.decoded(SHAPES, decode), Shapes.nbytes)
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:
@@ -104,11 +135,14 @@ class NamedRecords:
 
     def _values_of(self, name: str) -> Values:
         if name not in self._values:
-            values = self._parts.checked(value_part(name), self._column(name), Column.decode)
-            if len(values) != len(self._carriers(name)):
-                raise SegmentDamaged(value_part(name), "counts that don't fit")
-            self._values[name] = values
+            self._values[name] = self._parts.once(exact_part(name), lambda: self._decoded(name), Values.nbytes)
         return self._values[name]
+
+    def _decoded(self, name: str) -> Values:
+        values = self._parts.checked(value_part(name), self._column(name), Column.decode)
+        if len(values) != len(self._carriers(name)):
+            raise SegmentDamaged(value_part(name), "counts that don't fit")
+        return frozen_values(values)
 
 
 NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.float64), [])

@@ -32,6 +32,11 @@ def value_part(name: str) -> bytes:
     return b"v" + name.encode()
 
 
+def exact_part(name: str) -> bytes:
+    """What one name's values are kept under in memory as they were, not as points."""
+    return b"e" + name.encode()
+
+
 def rollup_part(name: str) -> bytes:
     """The name of the part with one name's rollup."""
     return b"h" + name.encode()

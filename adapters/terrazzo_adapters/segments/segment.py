@@ -86,6 +86,18 @@ class Segment:
         start, stop = max(0, start), min(stop, self.count)
         return self._records.bodies(start, stop) if start < stop else []
 
+    def bodies_at(self, places: NDArray[np.int64]) -> list[bytes]:
+        """The bodies of some records, by their numbers, which ascend."""
+        if isinstance(self._records, NamedRecords):
+            return self._records.bodies_at(places)
+        start, stop = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        found = self.bodies(start, stop)
+        return found if len(found) == len(places) else [found[place - start] for place in places.tolist()]
+
+    def carrying(self, keys: Set[str], start: int, stop: int) -> NDArray[np.int64] | None:
+        """Which of some records (``stop`` is exclusive) carry at least one of the names; None: only bodies tell."""
+        return self._records.carrying(keys, start, stop) if isinstance(self._records, NamedRecords) else None
+
     def column(self, name: str) -> PointColumn:
         """One name's points, in order; empty where there are none."""
         return self._parts.once(value_part(name), lambda: self._column(name), self._size)

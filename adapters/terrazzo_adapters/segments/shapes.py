@@ -22,6 +22,7 @@ class Shape(msgspec.Struct, array_like=True, frozen=True):
 
 
 _MOST_CARRIED = 2_048 * 4_096  # names by shapes: what a reader makes room for
+_SHAPE_BYTES = 100  # of Python's own
 _MOST_LEADERS = 16  # that a shape is compared with
 _SPARE = 16  # names that a leader may have beside four times as many as a shape
 
@@ -38,10 +39,28 @@ class Shapes:
         self.ids = ids
         self.rendered = np.array([shape.rendered for shape in shapes], np.bool_)[ids]
 
+    def nbytes(self) -> int:
+        """How much memory they take, with what is made of them when it is needed first."""
+        names = sum(len(shape.names) for shape in self.shapes)
+        carried = len(self.shapes) * (max((max(shape.names, default=0) for shape in self.shapes), default=0) + 1)
+        return self.ids.nbytes + self.rendered.nbytes + carried + _SHAPE_BYTES * len(self.shapes) + 8 * names
+
     def carriers(self, name: int) -> NDArray[np.bool_] | None:
         """Which records carry the name; None: all."""
         carried = self._carried[:, name] if name < self._carried.shape[1] else np.zeros(len(self.shapes), np.bool_)
         return None if carried.all() else carried[self.ids]
+
+    def carrying(self, names: Sequence[int], start: int, stop: int) -> NDArray[np.int64]:
+        """Which of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
+        known = [name for name in names if name < self._carried.shape[1]]
+        carry = np.asarray(self._carried[:, known].any(axis=1))
+        return np.flatnonzero(carry[self.ids[start:stop]]) + start
+
+    def ranks(self, start: int, stop: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Of the records from ``start`` to ``stop`` (rows) which names (columns) they carry, and as the how manieth."""
+        before = np.bincount(self.ids[:start], minlength=len(self.shapes)) @ self._carried
+        carried = self._carried[self.ids[start:stop]]
+        return carried, before + carried.cumsum(axis=0) - 1
 
     def count_carrying(self, names: Sequence[int], start: int, stop: int) -> int:
         """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""

@@ -20,6 +20,7 @@ _MIXED = 255
 _KINDS: dict[type, int] = {type(None): NULL, int: INTEGER, float: FLOAT, str: STRING}
 _POINTS = np.array([NUMBER, FLAG, FLAG, NUMBER, NUMBER, TEXT], np.uint8)  # by kind
 _LONGEST = 2**63
+_TEXT_BYTES = 49  # of a text, beside its characters
 
 
 class Values(NamedTuple):
@@ -50,6 +51,12 @@ class Values(NamedTuple):
     def longest_text(self) -> int:
         """The most characters of a text, times 4: its bytes are no more."""
         return 4 * max(map(len, self.texts.texts), default=0)
+
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        kinds, integers, floats, texts = self
+        arrays = kinds.nbytes + integers.nbytes + floats.nbytes + texts.numbers.nbytes
+        return arrays + sum(_TEXT_BYTES + len(each) for each in texts.texts)
 
     def _objects(self) -> NDArray[Any]:
         for alike in (self.floats, self.integers):
@@ -116,6 +123,13 @@ def _plain(value: Value) -> Value:
 
 def _kind(value: Value) -> int:
     return _KINDS[type(value)] if type(value) is not bool else TRUE if value else FALSE
+
+
+def frozen_values(values: Values) -> Values:
+    """The same, which nobody can change."""
+    for array in (values.kinds, values.integers, values.floats, values.texts.numbers):
+        array.flags.writeable = False
+    return values
 
 
 class _Stored(msgspec.Struct, array_like=True):

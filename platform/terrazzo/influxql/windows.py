@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from terrazzo.influxql.vectors import Mask, Times
 
 _DAY_S = 86_400
+_STRETCH_S = 400 * _DAY_S  # whose changes of clocks are looked up at once, and kept
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_S, _LATEST_S = -2_000_000_000, 9_000_000_000  # outside, a zone's clocks stand as they do there
 
@@ -55,7 +57,7 @@ class Windows:
         """Whether no window comes back between two times, as it may where clocks are put back."""
         if self._clocks is None:
             return True
-        changes = np.array(self._clocks.changes_ns(first_ns, last_ns), np.int64)
+        changes = self._clocks.changes_ns(first_ns, last_ns)
         return not len(changes) or bool((self.ids(changes - 1) <= self.ids(changes)).all())
 
 
@@ -67,30 +69,55 @@ class _Clocks:
 
     def offsets_ns(self, times: Times) -> Times:
         """Nanoseconds ahead, for each time."""
-        changes, offsets = self._changes(int(times.min()), int(times.max()))
-        places = np.searchsorted(np.array(changes, np.int64) * 10**9, times, "right")
-        return np.array(offsets, np.int64)[places] * 10**9
+        changes, offsets = self._stretch(int(times.min()), int(times.max()))
+        if not len(changes):
+            return np.broadcast_to(offsets, times.shape)
+        return np.asarray(offsets[np.searchsorted(changes, times, "right")], np.int64)
 
-    def changes_ns(self, first_ns: int, last_ns: int) -> list[int]:
+    def changes_ns(self, first_ns: int, last_ns: int) -> Times:
         """When clocks change in a range."""
-        return [second * 10**9 for second in self._changes(first_ns, last_ns)[0]]
+        changes = self._stretch(first_ns, last_ns)[0]
+        return changes[(changes > first_ns) & (changes <= last_ns)]
 
-    def _changes(self, first_ns: int, last_ns: int) -> tuple[list[int], list[int]]:
-        """The seconds at which clocks change in a range, and the seconds ahead before, between and after."""
+    def _stretch(self, first_ns: int, last_ns: int) -> tuple[Times, Times]:
         first_s, last_s = (min(max(edge // 10**9, _EARLIEST_S), _LATEST_S) for edge in (first_ns, last_ns))
-        changes: list[int] = []
-        offsets = [self._offset_s(first_s)]
-        for day in range(first_s // _DAY_S, last_s // _DAY_S + 1):
-            end_s = min((day + 1) * _DAY_S, last_s)
-            if self._offset_s(end_s) != offsets[-1]:
-                start_s = max(day * _DAY_S, first_s)
-                before = offsets[-1]
-                seconds = range(start_s, end_s + 1)
-                place = bisect_right(seconds, 0, key=lambda second: int(self._offset_s(second) != before))
-                changes.append(seconds[place])
-                offsets.append(self._offset_s(end_s))
-        return changes, offsets
+        return _changes(self._zone, first_s // _STRETCH_S, last_s // _STRETCH_S)
 
-    def _offset_s(self, second: int) -> int:
-        offset = (_EPOCH + timedelta(seconds=second)).astimezone(self._zone).utcoffset()
-        return 0 if offset is None else round(offset.total_seconds())
+
+@lru_cache(maxsize=512)
+def _changes(zone: tzinfo, first: int, last: int) -> tuple[Times, Times]:
+    """When clocks change in some stretches, and how far ahead they are before, between and after; nanoseconds."""
+    changes: list[int] = []
+    offsets = [_offset_s(zone, first * _STRETCH_S)]
+    for stretch in range(first, last + 1):
+        for second, offset in _changes_in(zone, stretch):
+            changes.append(second)
+            offsets.append(offset)
+    found = np.array(changes, np.int64) * 10**9, np.array(offsets, np.int64) * 10**9
+    for each in found:
+        each.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=4_096)
+def _changes_in(zone: tzinfo, stretch: int) -> tuple[tuple[int, int], ...]:
+    """The seconds at which clocks change in a stretch, its end included, each with how far ahead they are then."""
+    found: list[tuple[int, int]] = []
+    before = _offset_s(zone, stretch * _STRETCH_S)
+    for start_s in range(stretch * _STRETCH_S, (stretch + 1) * _STRETCH_S, _DAY_S):
+        after = _offset_s(zone, start_s + _DAY_S)
+        if after != before:
+            found.append((_change_s(zone, start_s, before), after))
+            before = after
+    return tuple(found)
+
+
+def _change_s(zone: tzinfo, start_s: int, before: int) -> int:
+    """The second in a day from which on clocks are not ``before`` seconds ahead any more."""
+    seconds = range(start_s, start_s + _DAY_S + 1)
+    return seconds[bisect_right(seconds, 0, key=lambda second: int(_offset_s(zone, second) != before))]
+
+
+def _offset_s(zone: tzinfo, second: int) -> int:
+    offset = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())

@@ -23,7 +23,8 @@ from terrazzo.ports.store import RecordsTooLarge
 S = TypeVar("S")
 T = TypeVar("T")
 
-_FEW = 10  # records that are encoded at once
+_FEW = 10  # records that are encoded at once, with all else in the answer
+_MOST_TOGETHER = 256  # small records that are made and encoded at once, however small
 _SMALL_BYTES = 16 * 1024  # of what some records are made of, which are made and encoded at once
 COUNTED_BYTES = 16 * 1024
 """Answers that aren't larger are not counted."""
@@ -61,16 +62,26 @@ class Made(Generic[T]):
 
     def pieces(self) -> Iterator[list[T]]:
         """Makes them, some small ones together."""
-        make, size, sources = self._make, self._size, self._sources
-        if size is None or isinstance(sources, Made):
+        make, sources = self._make, self._sources
+        if isinstance(sources, Made):
+            yield from ([*map(make, some)] for some in sources.pieces())
+        elif self._size is None:
             yield from ([each] for each in self)
-            return
-        for start in range(0, len(sources), _FEW):
-            some = sources[start : start + _FEW]
-            if sum(map(size, some)) <= _SMALL_BYTES:
-                yield [*map(make, some)]
-            else:
-                yield from ([make(each)] for each in some)
+        else:
+            yield from ([*map(make, some)] for some in _small_together(sources, self._size))
+
+
+def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[Sequence[S]]:
+    """All of them in order: some small ones together, each large one alone."""
+    start = together = 0
+    for place, each in enumerate(sources):
+        of_each = size(each)
+        together += of_each
+        if place > start and (together > _SMALL_BYTES or place - start >= _MOST_TOGETHER):
+            yield sources[start:place]
+            start, together = place, of_each
+    if start < len(sources):
+        yield sources[start:]
 
 
 _LONG = (list, dict, Made)

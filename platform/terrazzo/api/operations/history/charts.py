@@ -24,7 +24,7 @@ from terrazzo.ports.store import Curve, TimeSeriesStore
 Points = Annotated[int, Meta(ge=4, le=100_000, description="at most that many of each variable")]
 
 _HOUR_US = 3_600_000_000
-_LEAST_HOURS = 4  # a bucket is at most a third longer than it would be otherwise
+_LEAST_PARTS = 4  # a bucket is at most a third longer than it would be otherwise
 _A_BUCKET = 4  # the first, lowest, highest and last point of each
 
 
@@ -123,12 +123,13 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
 def buckets_of(start_us: int, end_us: int, most: int) -> tuple[int, int]:
     """The length of at most so many equal buckets of a range (both ends inclusive), and where the first begins.
 
-    Long ones are of whole hours: stores keep the figures of hours.
+    Long ones are of whole hours or quarters of hours: stores keep the figures of these.
     """
-    hour_us = start_us // _HOUR_US * _HOUR_US
-    whole_us = -(-((end_us - hour_us) // most + 1) // _HOUR_US) * _HOUR_US
-    if whole_us >= _LEAST_HOURS * _HOUR_US:
-        return whole_us, hour_us
+    for part_us in (_HOUR_US, _HOUR_US // 4):
+        first_us = start_us // part_us * part_us
+        whole_us = -(-((end_us - first_us) // most + 1) // part_us) * part_us
+        if whole_us >= _LEAST_PARTS * part_us:
+            return whole_us, first_us
     return (end_us - start_us) // most + 1, start_us
 
 

@@ -235,13 +235,16 @@ async def _values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:
 
 
 def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
-    columns = [buckets.columns[key] for key in keys]
+    names, columns = (*keys, "time"), [list(map(plain_number, buckets.columns[key])) for key in keys]
+    rows = list(zip(*columns, buckets.starts_us, strict=True))
+    row_bytes = sum(_NAME_BYTES + len(key) for key in names)
 
-    def present(row: int) -> MosaicRecord:
-        values = {key: plain_number(column[row]) for key, column in zip(keys, columns, strict=True)}
-        return _flat(keys, values, buckets.starts_us[row], zone)
+    def present(row: Sequence[Any]) -> MosaicRecord:
+        found = dict(zip(names, row, strict=True))
+        found["time"] = format_spaced(row[-1], zone)
+        return found
 
-    return made(range(len(buckets.starts_us)), present)
+    return made(rows, present, size=lambda _: row_bytes)
 
 
 def _flat(keys: Sequence[str], values: Mapping[str, Value], time_us: int, zone: tzinfo) -> MosaicRecord:

@@ -138,7 +138,10 @@ def _bundle(tools: Tools) -> None:
     picture = (HERE / "style" / "icon.svg").read_bytes()
     icon = f"icon-{hashlib.sha256(picture).hexdigest()[:8]}.svg"
     (fresh / icon).write_bytes(picture)
-    (fresh / "index.html").write_text(_page(outputs, icon), encoding="utf-8")
+    page = _page(outputs, icon)
+    (fresh / "index.html").write_text(page, encoding="utf-8")
+    for number, name in enumerate(("login.html", "login-zh.html")):
+        (fresh / name).write_text(page + _form(icon, number), encoding="utf-8")
     kept = _publish(fresh)
     for old in BUILT.iterdir():
         if old.name not in kept and old.is_file():
@@ -146,8 +149,8 @@ def _bundle(tools: Tools) -> None:
 
 
 def _publish(fresh: Path) -> set[str]:
-    """Moves the files to where they are served, the page that names them last; their names."""
-    files = sorted((each for each in fresh.rglob("*") if each.is_file()), key=lambda each: each.name == "index.html")
+    """Moves the files to where they are served, the pages that name them last; their names."""
+    files = sorted((each for each in fresh.rglob("*") if each.is_file()), key=lambda each: each.suffix == ".html")
     for file in files:
         os.replace(file, BUILT / file.name)
     shutil.rmtree(fresh)
@@ -171,6 +174,22 @@ def _page(outputs: dict[str, dict[str, object]], icon: str) -> str:
         "PRELOAD": "".join(f'<link rel="modulepreload" href="console/{name}">\n' for name in preload),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: made[match[1]], text)
+
+
+def _form(icon: str, language: int) -> str:
+    """The login, which one can type in before the scripts are there: they go on with what stands here."""
+    said = (HERE / "login" / "page.tsx").read_text(encoding="utf-8")
+    words = {name: _pair(said, name)[language] for name in ("user", "password", "login")}
+    text = (HERE / "login" / "form.html").read_text(encoding="utf-8")
+    made = {"ICON": f"console/{icon}", **{name.upper(): word for name, word in words.items()}}
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: made[match[1]], text)
+
+
+def _pair(text: str, name: str) -> tuple[str, str]:
+    found = re.search(rf'^  {name}: \["([^"]+)", "([^"]+)"\]', text, re.MULTILINE)
+    if found is None:
+        raise BuildError(f"login/page.tsx: expected the word {name!r} in both languages")
+    return found[1], found[2]
 
 
 def _one(names: dict[str, str], entry: str) -> str:

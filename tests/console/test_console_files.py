@@ -52,6 +52,18 @@ async def test_the_page_and_its_files(rig: Rig) -> None:
             assert response.status == 304
 
 
+async def test_who_has_no_session_gets_a_login_to_type_in_at_once(rig: Rig) -> None:
+    async def asked(**headers: str) -> str:
+        async with rig.http.get("/", headers=headers) as response:
+            assert "Cookie" in response.headers["Vary"]
+            return await response.text()
+
+    assert '<input name="username"' in await asked()
+    assert "User name" in await asked(**{"Accept-Language": "de, en"})
+    assert "用户名" in await asked(**{"Accept-Language": "zh-CN, en"})
+    assert "<input" not in await asked(Cookie="terrazzo-0123=e.y.j")
+
+
 async def test_nothing_else_is_served(rig: Rig) -> None:
     for path in ("/console/built.sha256", "/console/../files.py", "/console/%2e%2e/files.py", "/console/none.js"):
         async with rig.http.get(path) as response:

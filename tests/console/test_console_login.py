@@ -7,7 +7,7 @@ import re
 import pytest
 from browser import Tab, open_tab, tab_of
 from demo_plant import DemoPlant
-from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Browser, Request, Route, expect
 
 FIRST_BYTES = 60 * 1024  # transferred, answers of the API among them
 
@@ -20,6 +20,26 @@ def test_a_login_that_is_wrong_says_what_to_do_and_a_right_one_opens_the_overvie
     tab.login("demo-viewer", plant.password("demo-viewer"))
     expect(tab.page.get_by_role("heading", level=1)).to_have_text("Overview")
     assert "Overview" in tab.page.title()
+
+
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_what_is_typed_before_the_scripts_are_there_stays(plant: DemoPlant, browser: Browser, language: str) -> None:
+    tab = open_tab(browser, plant.url, locale=language)
+    held: list[Route] = []
+    is_free = False
+    tab.page.route("**/*.js", lambda route: route.continue_() if is_free else held.append(route))
+    tab.page.goto(f"{plant.url}/", wait_until="commit")
+    tab.page.wait_for_selector("input[name=username]")
+    tab.page.keyboard.type("demo-viewer")
+    tab.page.fill("input[name=password]", plant.password("demo-viewer"))
+    assert tab.page.locator("form button.primary").is_disabled()
+    is_free = True
+    for each in held:
+        each.continue_()
+    tab.page.click("form button.primary")
+    tab.page.wait_for_selector("main#main")
+    assert tab.complaints() == []
+    tab.page.context.close()
 
 
 def test_a_session_survives_a_reload_and_a_new_tab_and_no_script_sees_it(admin: Tab) -> None:

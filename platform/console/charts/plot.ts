@@ -106,7 +106,7 @@ export class Plot {
       mode: 2 as never,
       width,
       height,
-      padding: [10, 12, 0, 4],
+      padding: [10, 20, 0, 4],
       legend: { show: false },
       cursor: { show: false },
       select: { show: false } as uPlot.Select,

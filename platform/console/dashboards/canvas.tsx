@@ -93,7 +93,7 @@ export function Canvas(props: CanvasProps) {
               <span class="strong">
                 <Name text={each.name} />{" "}
               </span>
-              <span class="dim mono">{each.type.slice(0, 16)}</span>
+              <span class="dim">{each.type in w ? t(w[each.type as keyof typeof w]) : each.type.slice(0, 16)}</span>
               <span class="sr">{placeText(place)}</span>
               <i class="corner" onPointerDown={(event) => onDown(event, each, true)} onPointerMove={onMove} onPointerUp={onUp} />
             </div>

@@ -176,7 +176,7 @@ function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Col
         </a>
       ),
     },
-    { id: "value", title: t(w.value), width: 12, isNumber: true, render: (row) => <Name text={row.value} /> },
+    { id: "value", title: t(w.value), width: 12, isNumber: true, isMinor: true, render: (row) => <Name text={row.value} /> },
     { id: "terminal", title: t(common.terminal), width: 18, isMinor: true, render: (row) => <a href={link(["terminals", row.terminal_id])}><Name text={row.terminal_id} mono /></a> },
     { id: "state", title: t(common.state), width: 12, render: (row) => <State row={row} /> },
     { id: "created", title: t(w.when), sort: "created", isNumber: true, render: (row) => <Age at={row.created} /> },

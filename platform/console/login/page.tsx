@@ -70,10 +70,15 @@ function Frame({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** What was typed in the form that the page came with, before this script was there. */
+function typed(name: string): string {
+  return session.value ? "" : (document.querySelector<HTMLInputElement>(`form input[name=${name}]`)?.value ?? "");
+}
+
 function ByPassword({ isAgain, onOther }: { isAgain: boolean; onOther: (other: Other) => void }) {
   const known = session.value?.username ?? "";
-  const [username, setUsername] = useState(known);
-  const [password, setPassword] = useState("");
+  const [username, setUsername] = useState(() => known || typed("username"));
+  const [password, setPassword] = useState(() => typed("password"));
   const [code, setCode] = useState("");
   const [needsCode, setNeedsCode] = useState(false);
   const [error, setError] = useState<unknown>();

@@ -5,6 +5,7 @@ import { type ChartView, readView, writeView } from "../charts/link.ts";
 import type { Mark } from "../charts/plot.ts";
 import type { Result } from "../client/gateway.ts";
 import { Age, Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.tsx";
+import { SEVERITIES } from "../overview/todo.tsx";
 import { call, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
@@ -204,7 +205,7 @@ function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (co
         <Name text={name} />
       </td>
       <td class="num strong">
-        {severity && <Tag kind={SEVERE.includes(severity) ? "bad" : "warn"}>{severity}</Tag>} <Name text={shownValue(row, value)} />
+        {severity && <Tag kind={SEVERE.includes(severity) ? "bad" : "warn"}>{severityWord(severity)}</Tag>} <Name text={shownValue(row, value)} />
       </td>
       <td class="dim">
         <Name text={row.unit} />
@@ -218,6 +219,11 @@ function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (co
       </td>
     </tr>
   );
+}
+
+function severityWord(severity: string): string {
+  const known = SEVERITIES[severity];
+  return known ? t(known.word) : severity;
 }
 
 /** Events and labels between two instants; `to` null: until now, followed. */
@@ -261,7 +267,7 @@ function Happened({ rows }: { rows: Happening[] }) {
     <ul class="happened">
       {rows.slice(0, 12).map((each) => (
         <li key={`${each.kind}${each.id}`}>
-          <Tag kind={SEVERE.includes(each.severity) ? "bad" : each.until ? "" : "warn"}>{each.severity || (each.until ? t(w.closed) : t(w.open))}</Tag>
+          <Tag kind={SEVERE.includes(each.severity) ? "bad" : each.until ? "" : "warn"}>{each.severity ? severityWord(each.severity) : t(each.until ? w.closed : w.open)}</Tag>
           <Name text={each.name} />
           <span class="dim nowrap">
             <Age at={each.at} />

@@ -124,8 +124,15 @@ function Days() {
   if (!data) return null;
   const numbers = data.date.map((day) => data.data[day] ?? 0);
   return (
-    <Card title={t(w.byDay)} class="span6" more={<a href={link(["events"])}>{t(common.all)}</a>}>
+    <Card title={t(w.byDay)} class="days" more={<a href={link(["events"])}>{t(common.all)}</a>}>
       <Spark values={numbers} label={`${t(w.byDay)}: ${numbers.join(", ")}`} />
+      <p class="dim axis">
+        {data.date.map((day, i) => (
+          <span key={day}>
+            <b>{numbers[i] || ""}</b> {day.slice(-5)}
+          </span>
+        ))}
+      </p>
     </Card>
   );
 }

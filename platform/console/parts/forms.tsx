@@ -1,5 +1,5 @@
 /** Records that people write: a dialog of fields, what is asked before something ends, what is shown once. */
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { GatewayError } from "../client/gateway.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
@@ -183,11 +183,18 @@ export function ShownOnce({ title, text, onClose }: { title: string; text: strin
   );
 }
 
+/** `1.2k`: what fits above a column. */
+function brief(value: number): string {
+  return value < 1_000 ? String(value) : `${(value / 1_000).toPrecision(2)}k`;
+}
+
 /** Columns of days or hours; pointing at one says what it is. */
 export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: readonly { key: string; value: number }[]; chosen?: string; onChoose?: (key: string) => void }) {
   const most = Math.max(1, ...bars.map((each) => each.value));
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => box.current?.scrollTo({ left: 1e6 }), []); // on a phone the newest are seen, older ones are to their left
   return (
-    <div class="columns" role="group" aria-label={label}>
+    <div ref={box} class="columns" role="group" aria-label={label}>
       {bars.map((each) => (
         <button
           key={each.key}
@@ -197,10 +204,11 @@ export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: r
           title={`${each.key}: ${each.value.toLocaleString()}`}
           onClick={() => onChoose?.(chosen === each.key ? "" : each.key)}
         >
+          <b aria-hidden="true">{each.value ? brief(each.value) : ""}</b>
           <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true">
             <rect x={1} width={8} y={60 - (58 * each.value) / most} height={(58 * each.value) / most} />
           </svg>
-          <span class="narrow-hide">{each.key.slice(5)}</span>
+          <span>{each.key.slice(5)}</span>
         </button>
       ))}
     </div>

@@ -101,7 +101,7 @@ function Top() {
         <span class="cut">{t(w.find)}</span> <kbd>{"Ctrl K"}</kbd>
       </button>
       <div class="right">
-        <span class={`live ${isAway ? "lost" : ""}`} role="status">
+        <span class={`live ${isAway ? "lost" : liveState.value === "open" ? "" : "idle"}`} role="status">
           <i class={`dot ${isAway ? "bad" : liveState.value === "open" ? "" : "off"}`} />
           <span class={isAway ? undefined : "wide"}>{isAway ? t(w.lost) : liveState.value === "open" ? t(w.live) : ""}</span>
         </span>

@@ -23,6 +23,10 @@ export const kinds = words({
   campaign: ["campaign", "升级活动"],
   user: ["user", "用户"],
   company: ["company", "公司"],
+  service: ["service record", "维修记录"],
+  offline: ["offline record", "停机记录"],
+  api_key: ["API key", "API 密钥"],
+  claim_key: ["claim key", "认领密钥"],
 });
 
 const PLACES: Record<string, readonly [page: string, to: (hit: Hit) => string]> = {

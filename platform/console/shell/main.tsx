@@ -1,7 +1,7 @@
 /** Starts the console. */
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { check, keepSession } from "./api.ts";
+import { check, keepSession, session } from "./api.ts";
 import { usePreferences } from "./preferences.ts";
 import { followRoutes, route } from "./routes.ts";
 import { followSearchKeys } from "./search.tsx";
@@ -10,5 +10,8 @@ usePreferences();
 followRoutes();
 followSearchKeys();
 keepSession();
-if (route.value.page !== "wall") void check();
+if (route.value.page !== "wall") {
+  if (document.querySelector("main.login")) session.value = null; // the page came with the form: whoever asked has no session
+  void check();
+}
 render(<App />, document.body);

@@ -5,10 +5,13 @@ import { call } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
+import { breakText } from "./breaks.ts";
 import { w } from "./words.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
+
+const LEGEND = [["online", w.online], ["offline", w.offline], ["flapping", w.bandUnsteady], ["unknown", w.unknownState]] as const;
 
 type Band = Result<"get_presence_list">[number];
 
@@ -53,6 +56,16 @@ function Drawn({ bands, endMs }: { bands: Band[]; endMs: number }) {
           <span key={day}>{day}</span>
         ))}
       </div>
+      <p class="line dim band-legend">
+        {LEGEND.map(([state, word]) => (
+          <span key={state} class="line">
+            <svg class="band" viewBox="0 0 10 10" aria-hidden="true">
+              <rect class={state} width={10} height={10} />
+            </svg>
+            {t(word)}
+          </span>
+        ))}
+      </p>
       <ul>
         {breaks.map((each) => (
           <li key={each.start} class="dim">
@@ -66,5 +79,5 @@ function Drawn({ bands, endMs }: { bands: Band[]; endMs: number }) {
 
 function told(band: Band): string {
   const state = { online: t(w.online), offline: t(w.offline), flapping: t(w.bandFlapping, { n: band.changes }), unknown: t(w.unknownState) }[band.state];
-  return `${band.start} – ${band.end ?? ""} ${state}${band.reason ? `: ${band.reason}` : ""}`;
+  return `${band.start} – ${band.end ?? ""} ${state}${band.reason ? `: ${breakText(band.reason)}` : ""}`;
 }

@@ -32,6 +32,7 @@ export const w = words({
   band: ["Connection, last 7 days", "最近 7 天的连接"],
   bandNone: ["Nothing is known of these days.", "这几天没有记录。"],
   bandFlapping: ["came and went {n} times", "上下线 {n} 次"],
+  bandUnsteady: ["came and went", "频繁上下线"],
   unknownState: ["not known", "未知"],
   since: ["since", "自"],
   connectedFor: ["connected for", "已连接"],

@@ -35,18 +35,18 @@ def _overview(objects: Mapping[str, int]) -> tuple[str, str, int, list[dict[str,
     chillers = [_named(objects, f"Chiller {number}") for number in (1, 2, 3)]
     compressors = [_named(objects, f"Compressor {number}") for number in (1, 2, 3)]
     widgets = [
-        _widget("gag", "Site power, kW 全厂功率", (0, 0, 6, 4), [(main, "POWER")], least=0, most=500),
-        _widget("vlu", "Energy, kWh 总电量", (6, 0, 4, 2), [(main, "ENERGY")]),
+        _widget("gag", "Site power 全厂功率", (0, 0, 6, 4), [(main, "POWER")], least=0, most=500),
+        _widget("vlu", "Energy 总电量", (6, 0, 4, 2), [(main, "ENERGY")]),
         _widget("vlu", "Power factor 功率因数", (6, 2, 4, 2), [(main, "PF")]),
         _widget(
             "lin",
-            "Power of the feeders, kW 回路功率",
+            "Power of the feeders 回路功率",
             (10, 0, 14, 4),
             [(each, "POWER") for each in (main, cooling, air)],
         ),
-        _widget("lin", "Supply temperatures, °C 供水温度", (0, 4, 12, 5), [(each, "TEMP_SUPPLY") for each in chillers]),
+        _widget("lin", "Supply temperatures 供水温度", (0, 4, 12, 5), [(each, "TEMP_SUPPLY") for each in chillers]),
         _widget("bar", "Efficiency of the chillers 冷水机能效", (12, 4, 12, 5), [(each, "COP") for each in chillers]),
-        _widget("lin", "Air pressure, bar 供气压力", (0, 9, 12, 5), [(each, "PRESSURE") for each in compressors]),
+        _widget("lin", "Air pressure 供气压力", (0, 9, 12, 5), [(each, "PRESSURE") for each in compressors]),
         _widget(
             "pie", "Power of the compressors 空压机功率", (12, 9, 12, 5), [(each, "POWER") for each in compressors]
         ),
@@ -58,11 +58,11 @@ def _line(objects: Mapping[str, int]) -> tuple[str, str, int, list[dict[str, Any
     line = _named(objects, "Bottling line 1")
     widgets = [
         _widget("crd", "State 状态", (0, 0, 6, 4), [(line, "STATE")]),
-        _widget("gag", "Output, bottles/h 产出", (6, 0, 6, 4), [(line, "RATE")], least=0, most=15_000),
+        _widget("gag", "Output 产出", (6, 0, 6, 4), [(line, "RATE")], least=0, most=15_000),
         _widget("vlu", "Bottles filled 灌装数", (12, 0, 6, 4), [(line, "COUNT")]),
-        _widget("vlu", "Energy, Wh a bottle 单瓶电耗", (18, 0, 6, 4), [(line, "SPECIFIC")]),
+        _widget("vlu", "Energy of a bottle 单瓶电耗", (18, 0, 6, 4), [(line, "SPECIFIC")]),
         _widget("lin", "Output 产出", (0, 4, 24, 5), [(line, "RATE")]),
-        _widget("lin", "Sealer temperature, °C 封口温度", (0, 9, 24, 5), [(line, "TEMP_SEALER")]),
+        _widget("lin", "Sealer temperature 封口温度", (0, 9, 24, 5), [(line, "TEMP_SEALER")]),
     ]
     return "Bottling hall 灌装车间", "line", line, widgets
 

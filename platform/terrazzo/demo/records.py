@@ -9,7 +9,7 @@ from terrazzo.crypto.passwords import verify_password
 from terrazzo.database.port import Conditions, Repository, Row
 from terrazzo.demo.dashboard import CATEGORY, DASHBOARD, dashboard_script
 from terrazzo.demo.passwords import DemoPasswords
-from terrazzo.demo.scripts import CONTROLS, MAPPINGS, RETAINERS, events_of
+from terrazzo.demo.scripts import CONTROLS, MAPPINGS, RETAINERS, events_of, variables_of
 from terrazzo.demo.site import COMPANY, CUSTOMER, OBJECTS, SPARE, TERMINALS, USERS, DemoObject, DemoTerminal
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.metadata.entities import Entities
@@ -74,7 +74,8 @@ async def _objects(entities: Entities, actor: Actor) -> dict[str, int]:
     )
     mappings, controls = {}, {}
     for kind, (name, rows) in MAPPINGS.items():
-        mapping = await ensure(entities.mappings, actor, {"name": name, "script": rows, "events": events_of(rows)})
+        said = {"events": events_of(rows), "variables": variables_of(kind, rows)}
+        mapping = await ensure(entities.mappings, actor, {"name": name, "script": rows, **said})
         mappings[kind] = mapping["id"]
         name, rows = CONTROLS[kind]
         controls[kind] = (await ensure(entities.controls, actor, {"name": name, "script": rows}))["id"]

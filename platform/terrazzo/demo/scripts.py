@@ -18,10 +18,10 @@ def _raised(alarm: str, english: str, chinese: str) -> list[str]:
 
 _BOOT = _point("BOOT", "Switched on", "开机")
 _STATE = _point("STATE", "State", "状态")
-_POWER = _point("POWER", "Power, kW", "功率 kW")
-_ENERGY = _point("ENERGY", "Energy, kWh", "电量 kWh")
-_HOURS = _point("HOURS", "Running hours, h", "运行小时 h")
-_AMBIENT = _point("TEMP_AMBIENT", "Ambient temperature, °C", "环境温度 °C")
+_POWER = _point("POWER", "Power", "功率")
+_ENERGY = _point("ENERGY", "Energy", "电量")
+_HOURS = _point("HOURS", "Running hours", "运行小时")
+_AMBIENT = _point("TEMP_AMBIENT", "Ambient temperature", "环境温度")
 
 MAPPINGS: dict[str, tuple[str, Rows]] = {
     "chiller": (
@@ -29,15 +29,15 @@ MAPPINGS: dict[str, tuple[str, Rows]] = {
         [
             _BOOT,
             _STATE,
-            _point("SETPOINT", "Supply setpoint, °C", "供水设定 °C"),
-            _point("TEMP_SUPPLY", "Supply temperature, °C", "供水温度 °C"),
-            _point("TEMP_RETURN", "Return temperature, °C", "回水温度 °C"),
+            _point("SETPOINT", "Supply setpoint", "供水设定"),
+            _point("TEMP_SUPPLY", "Supply temperature", "供水温度"),
+            _point("TEMP_RETURN", "Return temperature", "回水温度"),
             _AMBIENT,
-            _point("FLOW", "Water flow, m³/h", "水流量 m³/h"),
-            _point("COOLING", "Cooling power, kW", "制冷量 kW"),
+            _point("FLOW", "Water flow", "水流量"),
+            _point("COOLING", "Cooling power", "制冷量"),
             _POWER,
             _ENERGY,
-            _point("COOLING_ENERGY", "Cooling energy, kWh", "累计制冷量 kWh"),
+            _point("COOLING_ENERGY", "Cooling energy", "累计制冷量"),
             _HOURS,
             [
                 "COP",
@@ -47,7 +47,7 @@ MAPPINGS: dict[str, tuple[str, Rows]] = {
                 "",
                 "round(COOLING / POWER, 2) if POWER > 1 else 0",
             ],
-            ["SPREAD", "Return less supply, K", "供回水温差 K", "FUNC", "", "round(TEMP_RETURN - TEMP_SUPPLY, 2)"],
+            ["SPREAD", "Return less supply", "供回水温差", "FUNC", "", "round(TEMP_RETURN - TEMP_SUPPLY, 2)"],
             _point("ALARM_SUPPLY_HOT", "Alarm: supply too warm", "报警：供水过热"),
             _point("ALARM_FLOW_LOW", "Alarm: low flow", "报警：流量低"),
             _raised("ALARM_SUPPLY_HOT", "Supply too warm", "供水过热"),
@@ -59,15 +59,15 @@ MAPPINGS: dict[str, tuple[str, Rows]] = {
         [
             _BOOT,
             _STATE,
-            _point("SETPOINT", "Pressure setpoint, bar", "压力设定 bar"),
-            _point("PRESSURE", "Pressure, bar", "压力 bar"),
-            _point("LOAD", "Load, %", "负荷 %"),
+            _point("SETPOINT", "Pressure setpoint", "压力设定"),
+            _point("PRESSURE", "Pressure", "压力"),
+            _point("LOAD", "Load", "负荷"),
             _POWER,
             _ENERGY,
             _HOURS,
             _AMBIENT,
-            _point("TEMP_OIL", "Oil temperature, °C", "油温 °C"),
-            _point("TEMP_MOTOR", "Motor temperature, °C", "电机温度 °C"),
+            _point("TEMP_OIL", "Oil temperature", "油温"),
+            _point("TEMP_MOTOR", "Motor temperature", "电机温度"),
             _point("ALARM_OIL_HOT", "Alarm: oil too hot", "报警：油温高"),
             _point("ALARM_PRESSURE_LOW", "Alarm: low pressure", "报警：压力低"),
             _raised("ALARM_OIL_HOT", "Oil too hot", "油温高"),
@@ -81,10 +81,10 @@ MAPPINGS: dict[str, tuple[str, Rows]] = {
             _POWER,
             _ENERGY,
             _point("PF", "Power factor", "功率因数"),
-            _point("FREQ", "Frequency, Hz", "频率 Hz"),
-            *(_point(f"U.L{n}", f"Voltage L{n}, V", f"L{n} 电压 V") for n in (1, 2, 3)),
-            *(_point(f"I.L{n}", f"Current L{n}, A", f"L{n} 电流 A") for n in (1, 2, 3)),
-            _point("TEMP_CABINET", "Cabinet temperature, °C", "柜内温度 °C"),
+            _point("FREQ", "Frequency", "频率"),
+            *(_point(f"U.L{n}", f"Voltage L{n}", f"L{n} 电压") for n in (1, 2, 3)),
+            *(_point(f"I.L{n}", f"Current L{n}", f"L{n} 电流") for n in (1, 2, 3)),
+            _point("TEMP_CABINET", "Cabinet temperature", "柜内温度"),
             _point("ALARM_OVERLOAD", "Alarm: overload", "报警：过载"),
             _point("ALARM_VOLTAGE_LOW", "Alarm: low voltage", "报警：电压低"),
             _point("ALARM_CABINET_HOT", "Alarm: cabinet too hot", "报警：柜温高"),
@@ -98,18 +98,18 @@ MAPPINGS: dict[str, tuple[str, Rows]] = {
         [
             _BOOT,
             _STATE,
-            _point("SETPOINT", "Speed setpoint, bottles/h", "速度设定 瓶/h"),
-            _point("RATE", "Output, bottles/h", "产出 瓶/h"),
+            _point("SETPOINT", "Speed setpoint", "速度设定"),
+            _point("RATE", "Output", "产出"),
             _point("COUNT", "Bottles filled", "灌装数"),
             _point("REJECTS", "Bottles rejected", "剔除数"),
-            _point("TEMP_SEALER", "Sealer temperature, °C", "封口温度 °C"),
+            _point("TEMP_SEALER", "Sealer temperature", "封口温度"),
             _POWER,
             _ENERGY,
             _HOURS,
             [
                 "SPECIFIC",
-                "Energy, Wh a bottle",
-                "单瓶电耗 Wh",
+                "Energy of a bottle",
+                "单瓶电耗",
                 "FUNC",
                 "",
                 "round(1000 * POWER / RATE, 3) if RATE > 100 else 0",
@@ -151,6 +151,76 @@ def events_of(rows: Rows) -> dict[str, Any]:
         for row in rows
         if row[3] == "EVNT"
     }
+
+
+_SHOWN: dict[str, tuple[str, int]] = {
+    "TEMP_SUPPLY": ("°C", 1),
+    "TEMP_RETURN": ("°C", 1),
+    "TEMP_AMBIENT": ("°C", 1),
+    "TEMP_OIL": ("°C", 1),
+    "TEMP_MOTOR": ("°C", 1),
+    "TEMP_CABINET": ("°C", 1),
+    "TEMP_SEALER": ("°C", 1),
+    "FLOW": ("m³/h", 1),
+    "COOLING": ("kW", 1),
+    "POWER": ("kW", 1),
+    "ENERGY": ("kWh", 1),
+    "COOLING_ENERGY": ("kWh", 1),
+    "HOURS": ("h", 0),
+    "LOAD": ("%", 0),
+    "PRESSURE": ("bar", 2),
+    "FREQ": ("Hz", 2),
+    "PF": ("", 3),
+    "COP": ("", 2),
+    "SPREAD": ("K", 1),
+    "RATE": ("bottles/h", 0),
+    "SPECIFIC": ("Wh", 2),
+    "COUNT": ("", 0),
+    "REJECTS": ("", 0),
+    "U_L1": ("V", 1),
+    "I_L1": ("A", 1),
+    "U_L2": ("V", 1),
+    "I_L2": ("A", 1),
+    "U_L3": ("V", 1),
+    "I_L3": ("A", 1),
+}
+"""Units and decimals, by code."""
+
+_YES_NO = (("0", "no", "否"), ("1", "yes", "是"))
+_STATES = {
+    "BOOT": (("0", "off", "关"), ("1", "on", "开")),
+    "BREAKER": (("0", "open", "分闸"), ("1", "closed", "合闸")),
+    "STATE": (
+        ("cooling", "cooling", "制冷"),
+        ("stop", "stopped", "停机"),
+        ("idle", "idle", "空载"),
+        ("load", "loaded", "加载"),
+        ("off", "off", "关"),
+        ("run", "running", "运行"),
+        ("jam", "jammed", "卡瓶"),
+        ("changeover", "changing over", "换产"),
+    ),
+}
+
+
+_SETPOINTS = {"chiller": ("°C", 1), "compressor": ("bar", 1), "line": ("bottles/h", 0)}
+
+
+def variables_of(kind: str, rows: Rows) -> dict[str, Any]:
+    """What is said of the variables of a kind's mapping: units, decimals and names of states."""
+    said = {row[0]: _variable(row[0]) for row in rows if row[3] != "EVNT"}
+    if "SETPOINT" in said:
+        unit, decimals = _SETPOINTS[kind]
+        said["SETPOINT"] = {"unit": unit, "decimals": decimals}
+    return {code: variable for code, variable in said.items() if variable}
+
+
+def _variable(code: str) -> dict[str, Any]:
+    states = _YES_NO if code.startswith("ALARM_") else _STATES.get(code, ())
+    if states:
+        return {"states": {value: {"label_en": english, "label_cn": chinese} for value, english, chinese in states}}
+    unit, decimals = _SHOWN.get(code, ("", -1))
+    return {"unit": unit, "decimals": decimals} if decimals >= 0 else {}
 
 
 _ASK = ["Diag", "Ask how it is", "自检", "APR", "$AdapterID-1", ""]

@@ -38,6 +38,7 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
+_COOKIE = "terrazzo-"  # how names of session cookies begin
 _PLAIN = (".png", ".ico")  # compressed by themselves
 _OF_PARTS = {
     "Content-Security-Policy": "default-src 'none'",  # by itself one is nothing but text: the page's policy holds in it
@@ -67,7 +68,8 @@ class ConsoleFile:
     def respond(self, request: web.Request, *, cache: str) -> web.Response:
         """The body, compressed where the client can read that; 304 where it has it."""
         own = _OF_PAGES if self.media_type == "text/html" else _OF_PARTS
-        headers = {**own, "Cache-Control": cache, "ETag": f'"{self.etag}"', "Vary": "Accept-Encoding"}
+        vary = "Accept-Encoding, Accept-Language, Cookie" if own is _OF_PAGES else "Accept-Encoding"
+        headers = {**own, "Cache-Control": cache, "ETag": f'"{self.etag}"', "Vary": vary}
         if any(tag.value in (self.etag, "*") for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
         is_zipped = bool(self.zipped) and "gzip" in request.headers.get("Accept-Encoding", "")
@@ -98,16 +100,24 @@ def _file(name: str) -> ConsoleFile | None:
         if PurePath(name).name != name or PurePath(name).suffix not in _TYPES or not file.is_file():
             return None
         found = ConsoleFile.read(file)
-        if name != "index.html":  # which names the others, and is built anew with each of them
+        if not name.endswith(".html"):  # which name the others, and are built anew with each of them
             _known[name] = found
     return found
 
 
 async def _handle_page(request: web.Request) -> web.StreamResponse:
-    page = _file("index.html")
+    page = _file(_page_for(request))
     if page is None:
         return web.Response(text=NOT_BUILT, status=404, headers=_OF_PAGES)
     return page.respond(request, cache="no-cache")
+
+
+def _page_for(request: web.Request) -> str:
+    """Who shows no session gets the page that has the login in it: one may type before the scripts are there."""
+    if any(name.startswith(_COOKIE) for name in request.cookies):
+        return "index.html"
+    language = request.headers.get("Accept-Language", "").strip().lower()
+    return "login-zh.html" if language.startswith("zh") else "login.html"
 
 
 async def _handle_file(request: web.Request) -> web.StreamResponse:

@@ -203,6 +203,10 @@ INGEST = {
         "pauses",
         "Times that reading from terminals paused because the store was behind",
     ),
+    "terrazzo_ingest_disk_rests_total": Figure(
+        "disk_rests",
+        "Times that a company's terminals waited, their bytes having made a commit long while others reported",
+    ),
     "terrazzo_ingest_backlog": Figure("backlog", "Reports that are taken and not stored yet"),
     "terrazzo_ingest_backlog_bytes": Figure(
         "backlog_bytes",

@@ -246,6 +246,10 @@ class Broker:
         core.turns.start(owner, steps())
         return sum(heard_by)
 
+    def limit_owner(self, owner: str, publish_per_second: int) -> None:
+        """Gives an owner's clients together a limit of their own; 0: the settings' one."""
+        self.core.publish_pace.limit_owner(owner, publish_per_second)
+
     def end_retained(self, owner: str, prefix: str) -> None:
         """Ends an owner's retained messages on the topic ``prefix`` and below it: nobody gets them any more, and they
         are removed piece by piece, some thousand a second."""

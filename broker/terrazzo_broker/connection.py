@@ -323,7 +323,7 @@ class Connection(ConnectionWriter):
             rest_s = max(rest_s, -self.tokens / limit)
         if rest_s > 0 and not self.holds & ReadHold.RATE:
             self.core.stats.rate_limited += 1
-            self.tell_refused(Cause.PUBLISH_RATE, detail=f"more than {limit} a second")
+            self.tell_refused(Cause.PUBLISH_RATE, detail=f"more than {limit or pace.of_owner(self.owner)} a second")
             self.hold(ReadHold.RATE)
             asyncio.get_running_loop().call_later(rest_s, self.release, ReadHold.RATE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from length import rounds
 from open_stores import open_rocks
 from terrazzo.ports.store import Record, Seen
+from terrazzo_adapters.keyvalue.long_values import packed, unpacked
+from terrazzo_adapters.keyvalue.notes import note_key, noted
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack
 
@@ -68,11 +71,11 @@ def alone(life) -> None:
         asyncio.run(live(folder))
 
 
-async def filled(store: RocksStore, given_commits) -> list[Record]:
+async def filled(store: RocksStore, given_commits, size: int = 0) -> list[Record]:
     """Appends; what is there then, in order of arrival."""
     numbers, there = count(), []
     for commit in given_commits:
-        records = [Record(series, time_us, body(next(numbers))) for series, time_us in commit]
+        records = [Record(series, time_us, body(next(numbers), size)) for series, time_us in commit]
         await store.append(records)
         there += records
     return there
@@ -80,10 +83,10 @@ async def filled(store: RocksStore, given_commits) -> list[Record]:
 
 @small_blocks
 @settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
-@given(commits, times, times)
-def test_every_question_is_answered_record_by_record(given_commits, start_us, end_us):
+@given(commits, times, times, st.sampled_from([0, 20_000]))
+def test_every_question_is_answered_record_by_record(given_commits, start_us, end_us, size):
     async def life(store: RocksStore) -> None:
-        there = in_order(await filled(store, given_commits))
+        there = in_order(await filled(store, given_commits, size))
         inside = [record for record in there if start_us <= record.time_us <= end_us]
         assert await scanned(store, start_us, end_us) == inside
         page = await store.page(PAIR, start_us, end_us, offset=1, limit=3)
@@ -96,10 +99,10 @@ def test_every_question_is_answered_record_by_record(given_commits, start_us, en
 
 @small_blocks
 @settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
-@given(commits, times, commits)
-def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, later):
+@given(commits, times, commits, st.sampled_from([0, 20_000]))
+def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, later, size):
     async def life(store: RocksStore) -> None:
-        there = await filled(store, given_commits)
+        there = await filled(store, given_commits, size)
         await store.drop_before(cut_us)
         left = [record for record in there if record.time_us >= cut_us] + await filled(store, later)
         assert await scanned(store) == in_order(left)
@@ -111,10 +114,10 @@ def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, l
 
 @small_blocks
 @settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
-@given(commits, times, times, st.lists(times, max_size=6))
-def test_a_replaced_part_of_a_block_leaves_the_rest(given_commits, start_us, end_us, new_times):
+@given(commits, times, times, st.lists(times, max_size=6), st.sampled_from([0, 20_000]))
+def test_a_replaced_part_of_a_block_leaves_the_rest(given_commits, start_us, end_us, new_times, size):
     async def life(store: RocksStore) -> None:
-        there = await filled(store, given_commits)
+        there = await filled(store, given_commits, size)
         new = [Record("m/17", at, body(-1)) for at in new_times if start_us <= at <= end_us]
         seen = Seen([SERIES], sum(1 for r in there if r.series == SERIES and start_us <= r.time_us <= end_us))
         assert await store.replace("m/17", start_us, end_us, new, given=seen)
@@ -147,7 +150,35 @@ def test_a_few_records_are_entries_of_their_own():
 def test_large_bodies_are_not_put_together():
     assert key_sizes(T0, 1, 4, size=10_000) == [21, 21, 21, 21]
     assert key_sizes(T0, 1, 5, size=8_000) == [22, 21]
-    assert key_sizes(T0, 1, 4, size=40_000) == [21, 21, 21, 21]
+    assert key_sizes(T0, 1, 4, size=15_000) == [21, 21, 21, 21]
+
+
+def test_a_long_text_many_times_over_costs_a_commit_little():
+    text = os.urandom(2_000).hex().encode()
+    repeated, random = b",".join([text] * 200), os.urandom(100_000)
+    ((key, value), (other_key, other)) = pack(1, [(T0, 1, repeated), (T0 + 1, 2, random)])
+    assert (len(key), len(other_key)) == (22, 21)
+    assert len(value) < 10_000, "it was 800,000 bytes, each time"
+    assert other == random, "what can't be shortened stays as it is"
+    notes = noted({"state/1": repeated, "state/2": b"short", "state/3": None})
+    assert len(notes[note_key("state/1")] or b"") < 10_000
+    assert (notes[note_key("state/2")], notes[note_key("state/3")]) == (b"short", None)
+    frame = packed(repeated)
+    assert unpacked(packed(frame)) == frame, "though it looks like what is shortened"
+
+
+def test_notes_come_back_as_they_were_and_long_ones_are_not_kept_in_memory():
+    repeated = {"state/1": os.urandom(1_000) * 100}
+    notes = {**repeated, **{f"state/{number}": os.urandom(100_000) for number in (2, 3)}, "state/9": b"short"}
+
+    async def life(store: RocksStore) -> None:
+        for _ in range(2):
+            await store.append([], notes=notes)
+        assert await store.notes("state/") == notes
+        kept = store._engine._catalogue.notes.values()
+        assert sum(map(len, kept)) < 10_000, "those of before are read when they are needed"
+
+    alone(life)
 
 
 def test_records_far_apart_have_entries_of_their_own():

@@ -17,7 +17,7 @@ from terrazzo.ports.store import NO_NOTES, Notes
 from terrazzo_adapters.influxdb.lines import LinePoint
 from terrazzo_adapters.influxdb.replacement import PendingReplacement
 from terrazzo_adapters.keyvalue.database import KeyValueDatabase
-from terrazzo_adapters.keyvalue.notes import note_key, put_notes, read_notes
+from terrazzo_adapters.keyvalue.notes import noted, put_notes, read_notes
 from terrazzo_adapters.keyvalue.walk import ascending
 
 _REPLACEMENT = b"a"
@@ -137,7 +137,7 @@ class RecordSpool:
         self._write(lambda batch: batch.delete(_REPLACEMENT))
 
     def _commit(self, number: int | None, value: bytes, notes: Notes = NO_NOTES) -> None:
-        encoded = {note_key(name): note for name, note in notes.items()}
+        encoded = noted(notes)
 
         def fill(batch: WriteBatch) -> None:
             if number is not None:

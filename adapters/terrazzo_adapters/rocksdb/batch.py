@@ -24,6 +24,7 @@ from terrazzo_adapters.rocksdb.keys import (
 )
 
 _FIRST = itemgetter(0)
+_KEPT_NOTE = 2_048  # bytes: what a longer one was before is read, so that those which are kept have a size
 
 SeriesHour = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
@@ -141,7 +142,11 @@ class SeriesCatalogue:
         self.next_id += len(batch.new_ids)
         self.arrival = batch.last_arrival
         self.counts.update(batch.counts)
-        self.notes.update(batch.notes)
+        for key, value in batch.notes.items():
+            if value is None or len(value) <= _KEPT_NOTE:
+                self.notes[key] = value
+            else:
+                self.notes.pop(key, None)
 
 
 def mosaic_ids(ids: Mapping[str, int]) -> set[int]:

@@ -3,7 +3,7 @@
 The records of one commit in one series within ``SPAN_US`` and one UTC hour form a block: its key is that of its first
 record with one more byte. An entry costs RocksDB and the interpreter the same whatever it holds, so that a series with
 many records in a commit is written and read in a fraction of the time. Other records may later lie between those of a
-block; readers put them in order.
+block; readers put them in order. A long record is an entry of its own, shortened where that is possible.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from terrazzo_adapters.keyvalue.long_values import LEAST_BYTES, lengthened, shortened
 from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import HOUR_US, ORDER, pack_record, record_key, record_time
 
@@ -36,6 +37,7 @@ _LEAST_RECORDS = 4  # fewer are written as fast one by one
 _MOST_RECORDS = 128
 _MOST_BYTES = 32 * 1024
 _BLOCK = b"\x01"  # the last byte of a block's key
+_SHORTENED = b"\x02"  # of a record's whose body is a frame of zstd
 _SINGLE = 21  # bytes of a record's key
 _pack_order = Struct(">QQ").pack
 
@@ -84,7 +86,26 @@ def pack(series_id: int, run: Arrivals) -> list[KeyValue]:
 
 
 def _alone(series_id: int, run: Arrivals) -> list[KeyValue]:
-    return [(pack_record(b"r", series_id, time_us, arrival), body) for time_us, arrival, body in run]
+    return [
+        (pack_record(b"r", series_id, time_us, arrival), body)
+        if len(body) < LEAST_BYTES
+        else _long(pack_record(b"r", series_id, time_us, arrival), body)
+        for time_us, arrival, body in run
+    ]
+
+
+def _long(key: bytes, body: bytes) -> KeyValue:
+    frame = shortened(body)
+    return (key, body) if frame is None else (key + _SHORTENED, frame)
+
+
+def _is_block(key: bytes) -> bool:
+    return len(key) > _SINGLE and key[_SINGLE:] == _BLOCK
+
+
+def _body(key: bytes, value: bytes) -> bytes:
+    """The body of an entry that is one record."""
+    return value if len(key) == _SINGLE else lengthened(value)
 
 
 def _last_of_block(first_us: int) -> int:
@@ -113,9 +134,9 @@ def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes =
         order = key[ORDER:_SINGLE]
         while held and held[-1][0] < order:
             yield held.pop()
-        if len(key) == _SINGLE:
+        if not _is_block(key):
             if order >= least:
-                yield order, value
+                yield order, _body(key, value)
         else:
             held += _decode(value).within(least, end)
             held.sort(reverse=True)
@@ -155,9 +176,9 @@ def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Ord
         while held and next_us - time_us > SPAN_US:
             yield held.pop()
             next_us = int.from_bytes(held[-1][0][:8]) if held else 0
-        if len(key) == _SINGLE:
+        if not _is_block(key):
             if time_us >= start_us:
-                insort(held, (key[ORDER:], value))
+                insort(held, (key[ORDER:_SINGLE], _body(key, value)))
                 next_us = max(next_us, time_us)
         else:
             held += _decode(value).within(least, end)
@@ -207,7 +228,7 @@ def edges(view: View, series_id: int, start_us: int, end_us: int) -> Edges:
     for entry in ascending(
         view, max(start, record_key(series_id, _look_back(end_us))), record_key(series_id, end_us + 1)
     ):
-        if len(entry[0]) > _SINGLE and _decode(entry[1]).times_us[-1] > end_us:
+        if _is_block(entry[0]) and _decode(entry[1]).times_us[-1] > end_us:
             found.kept.extend(_without(series_id, entry, start_us, end_us))
     return found
 
@@ -216,7 +237,7 @@ def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator
     """The entries that have records in a range, each with those records' times."""
     for entry in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
         key, value = entry
-        times = [record_time(key)] if len(key) == _SINGLE else _decode(value).times_us
+        times = _decode(value).times_us if _is_block(key) else [record_time(key)]
         if times[0] < start_us or times[-1] > end_us:
             times = [time_us for time_us in times if start_us <= time_us <= end_us]
         if times:
@@ -225,7 +246,7 @@ def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator
 
 def _without(series_id: int, entry: KeyValue, start_us: int, end_us: int) -> list[KeyValue]:
     """The entries that replace one when its records in a range are removed."""
-    if len(entry[0]) == _SINGLE:
+    if not _is_block(entry[0]):
         return []
     every = zip(*_decode(entry[1]), strict=True)
     return list(pack(series_id, [each for each in every if not start_us <= each[0] <= end_us]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase
-from terrazzo_adapters.keyvalue.notes import note_key
+from terrazzo_adapters.keyvalue.notes import noted
 from terrazzo_adapters.keyvalue.walk import ascending, ascending_keys
 from terrazzo_adapters.records import check_records
 from terrazzo_adapters.rocksdb.batch import (
@@ -99,7 +99,7 @@ class Engine:
             self._catalogue.notes.clear()
         with self.database.translated_errors():
             batch = encode_batch(records, self._catalogue, self._stored_count)
-            after = {note_key(name): value for name, value in notes.items()}
+            after = noted(notes)
             known = self._catalogue.notes
             before = {key: known[key] if key in known else self.database.rdict.get(key) for key in after}
         return replace(batch, notes=after, notes_before=before)

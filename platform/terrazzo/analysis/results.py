@@ -23,6 +23,7 @@ from terrazzo.database.tables.analysis import (
 )
 from terrazzo.database.tables.analysis import STATISTICS_PERIOD as PERIOD
 from terrazzo.database.upsert import insert_into
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import text_of
 from terrazzo.ports.store import Value
 
@@ -75,16 +76,13 @@ class ResultWriter:
 
     async def put_summaries(self, span: Period, found: Sequence[Summarized]) -> None:
         """The periods of ``span``'s type that begin in it; those that are not among ``found`` are no more."""
-        values = {period: self._script.body.values(summary) for period, summary in found}
-        rows = [
-            {
-                **self._named(period),
-                "data": encode_variables(values[period]),
-                "summary": encode_summary(summary),
-                "created": self._now_us,
-            }
-            for period, summary in found
-        ]
+        values: dict[Period, Mapping[str, Value]] = {}
+        rows, pauses = [], LoopPauses()
+        for period, summary in found:
+            named = values[period] = self._script.body.values(summary)
+            data, summary_text = encode_variables(named), encode_summary(summary)
+            rows.append({**self._named(period), "data": data, "summary": summary_text, "created": self._now_us})
+            await pauses.pause()
         await self._clear(PERIOD, _beginning_in(PERIOD, self._job, span), values)
         await self._upsert(PERIOD, rows, _PERIOD_KEY)
         await self.put_values(span, values)
@@ -92,18 +90,14 @@ class ResultWriter:
     async def put_values(self, span: Period, values: Mapping[Period, Mapping[str, Value]]) -> None:
         """A record for each variable of each period; variables that the script doesn't have any more go."""
         table, names = VARIABLES[self._script.kind], {name for named in values.values() for name in named}
-        rows = [
-            {
-                **self._named(period),
-                "var_name": name,
-                "data": storable_text(text_of(value) or ""),
-                "description": self._calendar.describe(period.type, period.start_us),
-                "created": self._now_us,
-                "is_available": 1,
-            }
-            for period, named in values.items()
-            for name, value in named.items()
-        ]
+        rows: list[Mapping[str, Any]] = []
+        pauses = LoopPauses()
+        for period, named in values.items():
+            described = self._calendar.describe(period.type, period.start_us)
+            said = {**self._named(period), "description": described, "created": self._now_us, "is_available": 1}
+            for name, value in named.items():
+                rows.append({**said, "var_name": name, "data": storable_text(text_of(value) or "")})
+                await pauses.pause()
         inside = _beginning_in(table, self._job, span)
         await self._clear(table, inside, values)
         if names:

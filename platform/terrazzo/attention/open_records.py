@@ -122,17 +122,18 @@ class OpenRecords:
             records = await record_use(connection, company_id)
             files = await file_use(connection, company_id)
             events = [(await use_of(connection, each.counted.kind, [kept]))[kept] for each in (EVENTS, LABELS)]
-        return [each for each in self._uses(records, files, events) if each.has >= NEAR * each.limit]
+        return [each for each in self._uses(company_id, records, files, events) if each.has >= NEAR * each.limit]
 
-    def _uses(self, records: Use, files: Use, kept: Sequence[Use]) -> list[QuotaUse]:
+    def _uses(self, company_id: int, records: Use, files: Use, kept: Sequence[Use]) -> list[QuotaUse]:
         quotas, events = self._records, self._events
-        return [
-            QuotaUse("limits.company_record_bytes", records.bytes, quotas.record_bytes),
-            QuotaUse("limits.company_files", files.records, quotas.files),
-            QuotaUse("limits.company_file_bytes", files.bytes, quotas.file_bytes),
-            QuotaUse("limits.company_events", max(each.records for each in kept), events.of_company),
-            QuotaUse("limits.company_event_bytes", max(each.bytes for each in kept), events.company_bytes),
-        ]
+        has = (
+            ("record_bytes", records.bytes, quotas),
+            ("files", files.records, quotas),
+            ("file_bytes", files.bytes, quotas),
+            ("events", max(each.records for each in kept), events),
+            ("event_bytes", max(each.bytes for each in kept), events),
+        )
+        return [QuotaUse(f"limits.company_{name}", use, whose.limit(name, company_id).most) for name, use, whose in has]
 
 
 def _of(table: sa.Table, company_id: int | None) -> list[sa.ColumnElement[bool]]:

@@ -91,11 +91,11 @@ class FileLibrary:
         """The pieces, as long as they fit beside the company's files and its other uploads."""
         size = 0
         try:
-            self._quotas.check_files(use.plus(Use(1, 1)))
+            self._quotas.check_files(use.plus(Use(1, 1)), company_id)
             async for piece in pieces:
                 size += len(piece)
                 self._arriving[company_id] += len(piece)
-                self._quotas.check_files(use.plus(Use(1, self._arriving[company_id])))
+                self._quotas.check_files(use.plus(Use(1, self._arriving[company_id])), company_id)
                 yield piece
         finally:
             self._arriving[company_id] -= size

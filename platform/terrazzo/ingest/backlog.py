@@ -8,13 +8,14 @@ from terrazzo.ingest.arrival import Arrival
 
 
 class Share:
-    """What one owner has: bytes of payloads, and messages."""
+    """What one owner has: bytes of payloads, and messages; and when something of its was stored last."""
 
-    __slots__ = ("messages", "owner", "size")
+    __slots__ = ("messages", "owner", "size", "stored_s")
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.size = self.messages = 0
+        self.stored_s = float("-inf")
 
 
 class Backlog(dict[str, Share]):
@@ -24,10 +25,11 @@ class Backlog(dict[str, Share]):
         share = self[owner] = Share(owner)
         return share
 
-    def remove_all(self, arrivals: Iterable[Arrival]) -> None:
+    def remove_all(self, arrivals: Iterable[Arrival], now_s: float) -> None:
         """They are stored, or given back."""
         for arrival in arrivals:
             mine = arrival.share
+            mine.stored_s = now_s
             mine.size -= arrival.size
             mine.messages -= len(arrival.batch.messages)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,8 +28,8 @@ from terrazzo.durations import Durations
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.sealing import Seal
+from terrazzo.ingest.seams import MessageMapper, SeriesLimit
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
-from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Inbound
@@ -46,68 +47,6 @@ _log = logging.getLogger(__name__)
 _encode_reject = msgspec.msgpack.Encoder().encode
 _BODY = itemgetter(2)  # of a ``Record``
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
-
-
-class MessageMapper(Protocol):
-    """Maps terminals' messages to records of objects, which are committed together with the messages themselves."""
-
-    def plans(self, uid: str) -> Sequence[Any] | None:
-        """The mapping plans that a terminal's messages run through; empty where they feed no object.
-
-        None: they have to be made first, or the terminal's messages have to wait for something else.
-        """
-
-    def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
-        """Maps one message of a terminal (``uid``) by its plans; appends the objects' records to ``mosaic``.
-
-        ``points``: the payload, flat; ``time_us``: the record's time, UTC microseconds.
-        """
-
-    def when_ready(self, uid: str, done: Callable[[], None]) -> None:
-        """Calls ``done`` when ``plans``, of which there were none, are to be asked for again."""
-
-    def lane(self, uid: str) -> Hashable | None:
-        """What a terminal shares with others that feed the same objects; None: nothing."""
-
-    def begin(self, reports: Sequence[Record]) -> None:
-        """A group begins; each report's record is added to ``reports`` before ``shape`` is called."""
-
-    def note_read(self, report: Record, points: Points) -> None:
-        """What was read of a report whose body doesn't say it; ``shape`` is called for it next."""
-
-    def keep_up(self, plans: Sequence[Any], count: int) -> None:
-        """So many messages, one after the other, have run through these plans."""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it takes more messages; if not, decoding waits."""
-
-    def has_room_of(self, company: str) -> bool:
-        """Whether it takes more messages of a company's terminals; if not, they wait, and others go on."""
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether it has notes to commit, though perhaps no records."""
-
-    def take_records(self) -> Sequence[Record]:
-        """Records that no message made, to commit with the group that is sealed next."""
-
-    def seal(self) -> Notes:
-        """Ends a group: the notes to commit with it."""
-
-    def on_committed(self) -> None:
-        """All that was sealed is durable."""
-
-    @property
-    def wanted(self) -> Listeners[[]]:
-        """Tells when it has notes to commit though no message came, and when it has room again."""
-
-
-class SeriesLimit(Protocol):
-    """How many series a terminal's reports may have (``terminal_series.TerminalSeries``)."""
-
-    def reject(self, tag: ReportTag) -> Reject | None:
-        """Why a report on this topic is not recorded; None: it is."""
 
 
 class IngestStats(msgspec.Struct):
@@ -128,6 +67,7 @@ class IngestStats(msgspec.Struct):
     shaping_failures: int = 0  # messages that are stored, but whose mapping failed
     withheld: int = 0  # publishes not acknowledged after a fault here; their connections were ended
     pauses: int = 0
+    disk_rests: int = 0  # of companies whose bytes had made a commit long while others reported
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
 
@@ -164,8 +104,11 @@ class CommitGroup(msgspec.Struct):
     answers: list[CommandAnswer] = msgspec.field(default_factory=list)
     messages: int = 0
     size: int = 0  # payload bytes of the arrivals
+    noted: int = 0  # bytes of ``notes``
+    most: int = sys.maxsize  # payload bytes and bytes that are made at which it is full
     made: int = 0  # bytes of what was made of messages, as far as it is measured
     measured: int = 0  # how many of ``mosaic``
+    made_by: list[tuple[Any, int]] = msgspec.field(default_factory=list)  # shares, and where theirs of ``mosaic`` ends
     faults: int = 0  # how often something other than the store kept it from being committed
 
     def add_answer(self, answer: CommandAnswer, arrived_us: int) -> None:
@@ -178,6 +121,29 @@ class CommitGroup(msgspec.Struct):
         if len(self.mosaic) > self.measured:
             self.made += sum(map(len, map(_BODY, self.mosaic[self.measured :])))
             self.measured = len(self.mosaic)
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether what was made of messages fills it."""
+        self.measure()
+        return self.size + self.made >= self.most
+
+    @property
+    def bytes(self) -> int:
+        """All that is measured of what it holds."""
+        return self.size + self.made + self.noted
+
+    def sizes(self) -> dict[Any, int]:
+        """The bytes by share: of payloads, and of what was made of them; notes go with the latter."""
+        found: dict[Any, int] = {}
+        for arrival in self.arrivals:
+            found[arrival.share] = found.get(arrival.share, 0) + arrival.size
+        start, noted = 0, self.noted / self.made if self.made else 0.0
+        for share, end in self.made_by:
+            made = sum(map(len, map(_BODY, self.mosaic[start:end])))
+            found[share] = found.get(share, 0) + made + int(made * noted)
+            start = end
+        return found
 
     @property
     def is_empty(self) -> bool:
@@ -268,9 +234,11 @@ class Recorder:
         count = len(arrival.batch.messages)
         while (start := arrival.next) < count:
             stop = count if count - start <= _STRIDE else start + _STRIDE
+            made = len(group.mosaic)
             arrival.next = stop = self._record_some(arrival, group, (start, stop), deadline_s)
-            group.measure()
-            if stop < count and (arrival.is_stuck or time.perf_counter() > deadline_s):
+            if len(group.mosaic) > made:
+                group.made_by.append((arrival.share, len(group.mosaic)))
+            if stop < count and (arrival.is_stuck or group.is_outgrown or time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
@@ -313,6 +281,7 @@ class Recorder:
             except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
+            group.made_by.append((arrival.share, len(group.mosaic)))
         arrival.next = 1
         group.arrivals.append(arrival)
         group.messages += 1
@@ -378,7 +347,7 @@ class Recorder:
                         self._on_mapping_failed(tag.uid, error)
                 if correlation and tag.answers:
                     group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
-            if is_watched and time.perf_counter() > deadline_s:
+            if is_watched and (time.perf_counter() > deadline_s or (plans and group.is_outgrown)):
                 stop = index + 1
                 break
         if plans:

@@ -27,9 +27,14 @@ class CommitPace:
             return self._most
         return min(self._most, max(_LEAST, int(_AIM_S / self._seconds_per_byte)))
 
-    def note(self, size: int, seconds: float) -> None:
-        """A commit of so many bytes took so long."""
+    def expected_s(self, size: int) -> float:
+        """What so many bytes will add to a commit."""
+        return self._seconds_per_byte * size
+
+    def note(self, size: int, seconds: float) -> float:
+        """A commit of so many bytes took so long; returns what of that was for its bytes."""
         self._least_s = min(self._least_s * _FORGETS, seconds)
         if size >= _TELLING:
             last = (seconds - self._least_s) / size
             self._seconds_per_byte += _WEIGHT * (last - self._seconds_per_byte)
+        return seconds - self._least_s

@@ -16,13 +16,14 @@ from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.backlog import Backlog
-from terrazzo.ingest.commit_group import CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.ingest.commit_group import CommitGroup, IngestStats, Recorder
 from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.decoding import DecodingQueue
 from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.opening import Opener
-from terrazzo.ingest.seams import IngestGateway, Marks
+from terrazzo.ingest.rooms import Rooms
+from terrazzo.ingest.seams import IngestGateway, Marks, MessageMapper
 from terrazzo.ingest.terminal_series import MOST_SERIES, TerminalSeries
 from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
@@ -86,12 +87,12 @@ class IngestPipeline:
             self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper, limits=points, series=self._series
         )
         self._mapper = mapper
-        self._has_room_of = _everybody if mapper is None else mapper.has_room_of
-        self._crowded: list[Lane] = []  # that wait until there is room for their companies
         self._marks = marks
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
+        self._wake = asyncio.Event()
         self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
+        self._rooms = Rooms(self._pending, None if mapper is None else mapper.has_room_of, self._wake.set)
         self.taken = Backlog()
         self._share_bytes = self._limits.bytes // _SHARES
         self._opener = Opener(self._on_opened)
@@ -100,7 +101,6 @@ class IngestPipeline:
         self._group = CommitGroup()  # being decoded
         self._committing: CommitGroup | None = None  # not stored yet
         self._commit: asyncio.Task[None] | None = None
-        self._wake = asyncio.Event()
         self._paused = False
         self._failing = False  # the last append failed
         self._waited_us = 0  # what was committed last, at most
@@ -167,6 +167,7 @@ class IngestPipeline:
     async def stop(self, timeout_s: float = 8.0) -> None:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
         self._draining = self._closing = True
+        self._rooms.close()
         self._wake.set()
         if self._writer is None or self._series_reader is None or self._decoder is None:
             return
@@ -192,7 +193,7 @@ class IngestPipeline:
         arrival = Arrival(batch, size, share)
         share.messages += count
         share.size += size
-        if share.size > self._share_bytes or not self._has_room_of(owner):
+        if share.size > self._share_bytes or not self._rooms.has_room_of(owner):
             arrival.hold()
         self._pending.add(arrival)
         stats = self.stats
@@ -233,6 +234,7 @@ class IngestPipeline:
 
     def _begin_commit(self, group: CommitGroup) -> None:
         self._committing = group
+        self._rooms.on_commit(group, self._pace.expected_s(group.bytes), self.taken)
         self._commit = asyncio.create_task(self._store_group(group), name="ingest commit")
         self._commit.add_done_callback(lambda _: self._wake.set())
 
@@ -262,6 +264,7 @@ class IngestPipeline:
         if not self._has_room:  # it changes with commits, not while messages are decoded
             self._pause()
             return False
+        group.most = self._pace.allowed
         if not self._is_full(group) and self._decode_fresh(group, deadline_s):
             return False
         pending = self._pending
@@ -269,21 +272,24 @@ class IngestPipeline:
             lane = pending.head
             if lane is None:
                 return False
-            if not self._has_room_of(lane.company.owner):
-                self._have_wait(lane)
+            if not self._rooms.has_room_of(lane.company.owner):
+                self._rooms.have_wait(lane)
                 continue
             arrival = lane.arrivals[0]
-            self._decoding = arrival
+            self._decoding, made = arrival, group.made
             if self._recorder.record_plain(arrival, group) or self._record(arrival, group, deadline_s):
                 self._decoding = None
                 group.measure()
-                pending.finish(lane)
+                pending.finish(lane, group.made - made)
                 if arrival.is_held:
                     arrival.release()
             elif arrival.waits or arrival.undecoded:
                 self._have_opened(lane)
             elif arrival.unplanned:
                 self._have_planned(lane, arrival)
+            elif self._is_full(group):
+                pending.end_turn(lane)
+                return True
             if time.perf_counter() > deadline_s:
                 pending.end_turn(lane)
                 return False
@@ -293,7 +299,7 @@ class IngestPipeline:
         """Decodes in the order of arrival what nothing waits before, the rest takes turns; True when time is over."""
         fresh, done, is_over, record_plain = self._pending.take_fresh(), 0, False, self._recorder.record_plain
         try:
-            for arrival in fresh[: self._limits.group_messages - group.messages] if self._have_room(fresh) else ():
+            for arrival in fresh[: self._limits.group_messages - group.messages] if self._rooms.has_room(fresh) else ():
                 self._decoding = arrival
                 if not record_plain(arrival, group) and (
                     self._is_full(group) or not self._record(arrival, group, deadline_s)
@@ -302,21 +308,19 @@ class IngestPipeline:
                 done += 1
                 if arrival.is_held:
                     arrival.release()
-                if is_over := time.perf_counter() > deadline_s:
+                if (is_over := time.perf_counter() > deadline_s) or (group.mosaic and group.is_outgrown):
                     break
         finally:
             self._decoding = None
             group.measure()
             if done < len(fresh):
                 self._pending.sort_in(fresh[done:])
+                if fresh[done].next:
+                    self._pending.end_turn(fresh[done].connection.lane)
         return is_over
 
     def _is_full(self, group: CommitGroup) -> bool:
         return group.messages >= self._limits.group_messages or group.size + group.made >= self._pace.allowed
-
-    def _have_room(self, fresh: list[Arrival]) -> bool:
-        """Whether the mapper has room for the companies of all of these."""
-        return self._mapper is None or all(self._has_room_of(share.owner) for share in {each.share for each in fresh})
 
     def _have_opened(self, lane: Lane) -> None:
         """Has the next payloads of a lane opened, or decoded, elsewhere: others have turns, and its peer isn't read."""
@@ -331,20 +335,6 @@ class IngestPipeline:
         arrival.hold()
         assert self._mapper is not None  # it makes plans
         self._mapper.when_ready(arrival.unplanned, lambda: self._on_opened(lane))
-
-    def _have_wait(self, lane: Lane) -> None:
-        """Has a lane wait until the mapper has room for its company."""
-        self._pending.hold(lane)
-        lane.arrivals[0].hold()
-        self._crowded.append(lane)
-
-    def _release_crowded(self) -> None:
-        crowded, self._crowded = self._crowded, []
-        for lane in crowded:
-            if self._has_room_of(lane.owner):
-                self._pending.release(lane)
-            else:
-                self._crowded.append(lane)
 
     def _on_opened(self, lane: Lane) -> None:
         if lane.arrivals:  # nothing of it was given up meanwhile
@@ -378,7 +368,9 @@ class IngestPipeline:
         except Exception:
             group.faults += 1
             raise
-        self._pace.note(group.size + group.made, time.perf_counter() - started_s)
+        took_s = self._pace.note(group.bytes, time.perf_counter() - started_s)
+        self._rooms.on_committed(group, took_s, self.taken)
+        self.stats.disk_rests = self._rooms.disk_turns.rests
         self._committing = None  # it is answered for, whatever fails from here on
         try:
             if self._mapper is not None:
@@ -400,7 +392,7 @@ class IngestPipeline:
     def _answer(self, group: CommitGroup, seconds: float) -> None:
         self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
         self.stats.count_commit(group, seconds, self._waited_us / 1e6)
-        self.taken.remove_all(group.arrivals)
+        self.taken.remove_all(group.arrivals, time.perf_counter())
         group.settle()
         self._tell(group)
         self._committed.set()
@@ -424,7 +416,7 @@ class IngestPipeline:
             self.stats.withheld += count
             self.stats.backlog -= count
             self.stats.backlog_bytes -= arrival.size
-            self.taken.remove_all([arrival])
+            self.taken.remove_all([arrival], time.perf_counter())
             self._failure_log.error("%d messages of %s are not acknowledged; it has to send them again", count, client)
             self._gate.kick(client)
         self._committed.set()
@@ -472,13 +464,13 @@ class IngestPipeline:
                 group.notes = {**group.notes, **self._mapper.seal()} if group.notes else self._mapper.seal()
             if self._marks is not None:
                 group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
+            group.noted = sum(len(note) for note in group.notes.values() if note)
         except Exception:
             group.faults += 1
             raise
 
     def _on_wanted(self) -> None:
-        if self._crowded:
-            self._release_crowded()
+        self._rooms.release()
         self._wake.set()
         self._resume_if_drained()
 
@@ -494,7 +486,3 @@ class IngestPipeline:
         if self._paused and drained and self._has_room and not self._draining:
             self._paused = False
             self._gate.resume_intake()
-
-
-def _everybody(company: str) -> bool:
-    return True

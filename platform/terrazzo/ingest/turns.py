@@ -180,12 +180,12 @@ class Turns:
             if company.lanes[0] is lane:
                 company.lanes.rotate(-1)
 
-    def finish(self, lane: Lane) -> None:
-        """Removes the first arrival of the lane whose turn it is; it was decoded to its end."""
+    def finish(self, lane: Lane, made: int = 0) -> None:
+        """Removes the first arrival of the lane whose turn it is; it was decoded to its end, and is so much more."""
         arrivals, company = lane.arrivals, lane.company
         arrival = arrivals.popleft()
         lanes = company.lanes
-        company.left -= arrival.size + _MESSAGE_BYTES * len(arrival.batch.messages)
+        company.left -= arrival.size + made + _MESSAGE_BYTES * len(arrival.batch.messages)
         arrival.connection.waiting -= 1
         if arrivals:
             lanes.rotate(-1)

@@ -20,7 +20,7 @@ from terrazzo.times import now_us
 
 
 class ReportMapper:
-    """Implements ``terrazzo.ingest.commit_group.MessageMapper``; follows objects, mappings and retainers.
+    """Implements ``terrazzo.ingest.seams.MessageMapper``; follows objects, mappings and retainers.
 
     ``wanted`` tells when a group should be ended though no message came, and when there is room again. ``maker`` has to
     be started before the ingest.

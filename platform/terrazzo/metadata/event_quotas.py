@@ -19,6 +19,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.database.usage import Counted, Holder, Use, add_use, measure, octets
 from terrazzo.errors import QuotaExceeded
+from terrazzo.metadata.company_limits import CompanyLimits, Limit
 from terrazzo.sparse_log import SparseLog
 
 _sparse = SparseLog(logging.getLogger(__name__))
@@ -92,12 +93,14 @@ class EventQuotas(msgspec.Struct, kw_only=True):
     of_object: int = _NO_LIMIT
     of_company: int = _NO_LIMIT
     company_bytes: int = _NO_LIMIT
+    own: CompanyLimits = msgspec.field(default_factory=CompanyLimits)
     stats: EventQuotaStats = msgspec.field(default_factory=EventQuotaStats)
 
     @classmethod
-    def of(cls, limits: LimitsSection) -> EventQuotas:
-        """Those of a configuration."""
+    def of(cls, limits: LimitsSection, own: CompanyLimits | None = None) -> EventQuotas:
+        """Those of a configuration; ``own``: of companies' records."""
         return cls(
+            own=own or CompanyLimits(),
             of_object=limits.object_events,
             of_company=limits.company_events,
             company_bytes=limits.company_event_bytes,
@@ -133,13 +136,20 @@ class EventQuotas(msgspec.Struct, kw_only=True):
         """
         company, size = Holder(company_id), Use(0, len(text.encode()))
         use = await add_use(connection, EVENT.name, {company: size, Holder(company_id, object_id): size})
-        if use[company].bytes > self.company_bytes:
+        limit = self.limit("event_bytes", company_id)
+        if use[company].bytes > limit.most:
             self.stats.comments_refused += 1
-            has, key = use[company].bytes, "limits.company_event_bytes"
-            raise QuotaExceeded("comment", has, self.company_bytes, "bytes of events", key)
+            raise QuotaExceeded("comment", use[company].bytes, limit.most, "bytes of events", limit.key)
+
+    def limit(self, name: str, company_id: int) -> Limit:
+        """What a company may have: by the configuration, or less by its own record."""
+        configured = self.of_company if name == "events" else self.company_bytes
+        return self.own.limit(company_id, name, configured)
 
     def _limit(self, holder: Holder) -> Use:
-        return Use(self.of_object, _NO_LIMIT) if holder.part else Use(self.of_company, self.company_bytes)
+        if holder.part:
+            return Use(self.of_object, _NO_LIMIT)
+        return Use(*(self.limit(name, holder.company_id).most for name in ("events", "event_bytes")))
 
     async def _make_room(
         self, connection: AsyncConnection, kind: KeptKind, holder: Holder, over: Use, ids: Sequence[int]
@@ -157,7 +167,8 @@ class EventQuotas(msgspec.Struct, kw_only=True):
             self.stats.labels_refused += len(refused)
             removed |= refused
         who = f"object {holder.part} of company {holder.company_id}" if holder.part else f"company {holder.company_id}"
-        key = "limits.object_events" if holder.part else "limits.company_events, limits.company_event_bytes"
+        names = "limits.company_events, limits.company_event_bytes, limit_events, limit_event_bytes of its record"
+        key = "limits.object_events" if holder.part else names
         _sparse.warning("%s: %d of %s removed, more would be over its quota (%s)", who, len(removed), table.name, key)
         return removed
 

@@ -16,6 +16,7 @@ from terrazzo.database.field import FieldKind
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL, OBJECT_TERMINAL
 from terrazzo.database.usage import Counted, Holder, Use, add_use, measure, octets, total_use, use_of
 from terrazzo.errors import QuotaExceeded
+from terrazzo.metadata.company_limits import CompanyLimits, Limit
 from terrazzo.metadata.definitions.components import UPLOAD
 from terrazzo.metadata.definitions.registry import CAMPAIGN, ENTITIES, OBJECT
 from terrazzo.sparse_log import SparseLog
@@ -42,44 +43,56 @@ class RecordQuotas(msgspec.Struct, kw_only=True):
     record_bytes: int = _NO_LIMIT
     files: int = _NO_LIMIT
     file_bytes: int = _NO_LIMIT
+    own: CompanyLimits = msgspec.field(default_factory=CompanyLimits)
     stats: QuotaStats = msgspec.field(default_factory=QuotaStats)
 
     @classmethod
-    def of(cls, limits: LimitsSection) -> RecordQuotas:
-        """Those of a configuration."""
+    def of(cls, limits: LimitsSection, own: CompanyLimits | None = None) -> RecordQuotas:
+        """Those of a configuration; ``own``: of companies' records."""
         return cls(
+            own=own or CompanyLimits(),
             records=limits.company_records,
             record_bytes=limits.company_record_bytes,
             files=limits.company_files,
             file_bytes=limits.company_file_bytes,
         )
 
-    def check_records(self, kind: str, use: Use, grown: Use) -> None:
+    def limit(self, name: str, company_id: int) -> Limit:
+        """What a company may have: by the configuration, or less by its own record."""
+        configured = {
+            "records": self.records,
+            "record_bytes": self.record_bytes,
+            "files": self.files,
+            "file_bytes": self.file_bytes,
+        }
+        return self.own.limit(company_id, name, configured[name])
+
+    def check_records(self, kind: str, use: Use, grown: Use, company_id: int) -> None:
         """Raises ``QuotaExceeded`` where a company would have more records of a kind than it may."""
-        if grown.records > 0 and use.records > self.records:
-            self._refuse_record(kind, use.records, self.records, "records", "limits.company_records")
+        limit = self.limit("records", company_id)
+        if grown.records > 0 and use.records > limit.most:
+            self._refuse_record(kind, use.records, limit, "records")
 
-    def check_record_bytes(self, kind: str, use: Use) -> None:
+    def check_record_bytes(self, kind: str, use: Use, company_id: int) -> None:
         """Raises ``QuotaExceeded`` where all records of a company would be larger than they may."""
-        if use.bytes > self.record_bytes:
-            self._refuse_record(kind, use.bytes, self.record_bytes, "bytes of records", "limits.company_record_bytes")
+        limit = self.limit("record_bytes", company_id)
+        if use.bytes > limit.most:
+            self._refuse_record(kind, use.bytes, limit, "bytes of records")
 
-    def check_files(self, use: Use) -> None:
+    def check_files(self, use: Use, company_id: int) -> None:
         """Raises ``QuotaExceeded`` where a company would have more files, or more in them, than it may."""
-        for has, limit, unit, key in (
-            (use.records, self.files, "files", "limits.company_files"),
-            (use.bytes, self.file_bytes, "bytes of files", "limits.company_file_bytes"),
-        ):
-            if has > limit:
+        for has, name, unit in ((use.records, "files", "files"), (use.bytes, "file_bytes", "bytes of files")):
+            limit = self.limit(name, company_id)
+            if has > limit.most:
                 self.stats.files_refused += 1
-                self._refuse("file", has, limit, unit, key)
+                self._refuse("file", has, limit, unit)
 
-    def _refuse_record(self, kind: str, has: int, limit: int, unit: str, key: str) -> None:
+    def _refuse_record(self, kind: str, has: int, limit: Limit, unit: str) -> None:
         self.stats.records_refused += 1
-        self._refuse(kind, has, limit, unit, key)
+        self._refuse(kind, has, limit, unit)
 
-    def _refuse(self, field: str, has: int, limit: int, unit: str, key: str) -> None:
-        error = QuotaExceeded(field, has, limit, unit, key)
+    def _refuse(self, field: str, has: int, limit: Limit, unit: str) -> None:
+        error = QuotaExceeded(field, has, limit.most, unit, limit.key)
         _sparse.warning("refused: %s", error)
         raise error
 
@@ -142,11 +155,12 @@ class UseMeter:
             if max(grown[holder]) <= 0:
                 continue
             if kind == UPLOAD.name:
-                self._quotas.check_files(use)
+                self._quotas.check_files(use, holder.company_id)
                 continue
-            self._quotas.check_records(kind, use, grown[holder])
+            self._quotas.check_records(kind, use, grown[holder], holder.company_id)
             if grown[holder].bytes > 0:
-                self._quotas.check_record_bytes(kind, await record_use(connection, holder.company_id))
+                all_of_it = await record_use(connection, holder.company_id)
+                self._quotas.check_record_bytes(kind, all_of_it, holder.company_id)
 
     async def _count(self, connection: AsyncConnection, ids: Sequence[int], sign: int) -> None:
         if self._counted is None:

@@ -27,6 +27,7 @@ from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.record import record_of
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import text_of
 from terrazzo.times import format_iso
 
@@ -141,7 +142,7 @@ class ResultActions:
         found = await services.analysis.results.all(
             actor, self.table, where=[*mine, *latest], order=("object_id", "id")
         )
-        return ResultData([_record(services, row) for row in found.rows])
+        return ResultData(await _records(services, found.rows))
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ResultList) -> Paged[ResultRecord]:
         """Results of finished periods from the table, of running ones as they are now."""
@@ -162,7 +163,7 @@ class ResultActions:
             page_index=request.page_index,
             page_size=request.page_size,
         )
-        return paged(request, [_record(services, row) for row in rows.rows], rows.total)
+        return paged(request, await _records(services, rows.rows), rows.total)
 
     async def _running_list(
         self, services: Services, actor: Actor, request: ResultList, script: Row | None
@@ -197,10 +198,10 @@ class ResultActions:
                 "end_time": period.end_us,
                 "created": analysis.now_us(),
             }
-            records += [
-                _record(services, {**job, **said, "id": 0, "is_available": 1, "var_name": name, "data": text_of(value)})
-                for name, value in values.items()
-            ]
+            said = {**job, **said, "id": 0, "is_available": 1}
+            records += await _records(
+                services, ({**said, "var_name": name, "data": text_of(value)} for name, value in values.items())
+            )
         return records
 
     def _mine(self, script: Row | None) -> list[Clause]:
@@ -250,6 +251,15 @@ def _size(script: Script | None) -> int:
     if script is None:
         return 0
     return len(script.body.measures) if script.kind is ScriptKind.STATISTICS else len(script.body)
+
+
+async def _records(services: Services, rows: Iterable[Mapping[str, Any]]) -> list[ResultRecord]:
+    """Thousands of them would hold the loop: others have their turns in between."""
+    records, pauses = [], LoopPauses()
+    for row in rows:
+        records.append(_record(services, row))
+        await pauses.pause()
+    return records
 
 
 def _record(services: Services, row: Mapping[str, Any]) -> ResultRecord:

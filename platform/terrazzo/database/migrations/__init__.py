@@ -36,5 +36,6 @@ REVISIONS = (
     "0043",
     "0044",
     "0051",
+    "0054",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

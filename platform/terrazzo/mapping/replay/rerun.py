@@ -50,6 +50,7 @@ class Rerun:
         self._known = Completeness(bound, spec.terminals) if bound and spec else None
         self._is_begun = False
         self._mosaic: list[Record] = []
+        self._made = self._measured = 0  # bytes of them, and how many that is of
         self._reports: list[Record] = []  # since the last ``gather``
         self._engine.begin(self._reports)
         self._events: list[EventRaised] = []
@@ -93,6 +94,13 @@ class Rerun:
         self._forget()
         return self._known.end() if self._known is not None else []
 
+    @property
+    def made(self) -> int:
+        """Bytes of the mosaic records since ``gather`` was called last."""
+        self._made += sum(len(record.body) for record in self._mosaic[self._measured :])
+        self._measured = len(self._mosaic)
+        return self._made
+
     def gather(self) -> list[Record]:
         """The mosaic records since the last call.
 
@@ -100,6 +108,7 @@ class Rerun:
             TooMuchHappened: since ``begin``.
         """
         mosaic, self._mosaic = [*self._mosaic, *self._engine.take_records()], []
+        self._made = self._measured = 0
         for effect in self._engine.seal().effects:
             self._keep(effect)
         self._reports = []

@@ -25,6 +25,7 @@ from terrazzo.times import DAY_US, LATEST_US
 
 ATTEMPTS = 5
 _PIECE = 2_000  # reports whose mosaic is replaced together
+_PIECE_BYTES = 512 * 1024  # of what is made of them: everybody's reports wait while it is written
 _BREATH = 100  # reports between two turns of others, about a millisecond
 _LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
 _CHANGED = "the object, its mapping or its retainers were changed meanwhile: replay it again"
@@ -278,7 +279,8 @@ class _Attempt:
         count, last_us = 0, self._next_us
         async for records in self._store.scan(self._series, self._next_us, end_us):
             for record in await self._run.parts.reader.read(records):
-                if count >= _PIECE and record.time_us > last_us:
+                is_much = count >= _PIECE or self._rerun.made >= _PIECE_BYTES
+                if is_much and record.time_us > last_us:
                     await self._put(last_us, count)
                     count = 0
                 await self._take(record)

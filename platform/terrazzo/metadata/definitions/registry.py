@@ -27,6 +27,7 @@ from terrazzo.domain.script_rows import (
 )
 from terrazzo.domain.topic_permission import parse_topic_permission
 from terrazzo.domain.variables.definition import check_variable_definitions
+from terrazzo.metadata.company_limits import NAMES, PREFIX
 from terrazzo.metadata.definitions.access import API_KEY, ROLES
 from terrazzo.metadata.definitions.components import COMPONENTS
 from terrazzo.metadata.definitions.rules import RULE
@@ -40,6 +41,7 @@ MAX_TAG = 32  # characters
 MAX_WINDOW_S = 3_660 * 86_400
 MAX_UPGRADE_S = 30 * 86_400
 MAX_DAYS = 36_500
+MAX_LIMIT = 2**50  # of a company's own limits
 MIN_RSA_BITS = 2_048
 MAX_RSA_BITS = 4_096  # a payload takes about 10 ms to open then
 
@@ -143,6 +145,7 @@ COMPANY = define(
     text("address", 255),
     flag("needs_second_factor"),  # of each of its users
     *(number(f"retention_{kind}", maximum=MAX_DAYS) for kind in ("events", "labels", "commands", "messages", "audit")),
+    *(number(PREFIX + name, maximum=MAX_LIMIT) for name in NAMES),
     *authors(),
     company="id",
 )

@@ -18,6 +18,7 @@ from terrazzo.database.changes import ChangesLost, ChangeWatcher
 from terrazzo.database.database import Database
 from terrazzo.database.usage import count_missing
 from terrazzo.domain.registry import Registry
+from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.definitions.registry import ENTITIES
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.entities import Entities
@@ -76,6 +77,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     registry = await load_registry(database, secrets)
     quotas, event_quotas = await _open_quotas(config, database)
     entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
+    await _follow_limits(entities, quotas.own)
     entities.terminals.pin_chars = config.limits.pin_chars
     entities.configurations.decoders = frozenset(config.ingest.decoders)
     entities.api_keys.of_company = config.limits.company_api_keys
@@ -153,10 +155,18 @@ async def _open_quotas(config: Config, database: Database) -> tuple[RecordQuotas
     new = await count_missing(database, ALL_COUNTED)
     if new:
         _log.info("counted for the first time, by company: %s", ", ".join(new))
-    quotas, event_quotas = RecordQuotas.of(config.limits), EventQuotas.of(config.limits)
+    own = CompanyLimits()
+    quotas, event_quotas = RecordQuotas.of(config.limits, own), EventQuotas.of(config.limits, own)
     for excess in await find_excesses(database, quotas, event_quotas):
         _log.warning("%s", excess)
     return quotas, event_quotas
+
+
+async def _follow_limits(entities: Entities, own: CompanyLimits) -> None:
+    """Companies' own limits count from their next change on, whoever writes it."""
+    entities.companies.changes.listen(lambda changed: own.put(changed.record_id, changed.row))
+    async for row in entities.companies.every():
+        own.put(row["id"], row)
 
 
 async def _open_secrets(config: Config, database: Database) -> Secrets:

@@ -188,21 +188,19 @@ INGEST = {
         "Commits that the store did not take and that were tried again",
     ),
     "terrazzo_ingest_store_refused_total": Figure(
-        "store_refused",
-        "Records that the store never takes, kept as rejects",
+        "store_refused", "Records that the store never takes, kept as rejects"
     ),
     "terrazzo_ingest_shaping_failures_total": Figure(
-        "shaping_failures",
-        "Reports that are stored and whose mapping failed",
+        "shaping_failures", "Reports that are stored and whose mapping failed"
     ),
     "terrazzo_ingest_withheld_total": Figure(
-        "withheld",
-        "Publishes not acknowledged after a fault of the platform, to be sent again",
+        "withheld", "Publishes not acknowledged after a fault of the platform, to be sent again"
     ),
     "terrazzo_ingest_pauses_total": Figure(
         "pauses",
         "Times that reading from terminals paused because the store was behind",
     ),
+    "terrazzo_ingest_disk_rests_total": Figure("disk_rests", "Times a company waited: its bytes made commits long"),
     "terrazzo_ingest_backlog": Figure("backlog", "Reports that are taken and not stored yet"),
     "terrazzo_ingest_backlog_bytes": Figure(
         "backlog_bytes",

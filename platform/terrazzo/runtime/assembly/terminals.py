@@ -20,6 +20,7 @@ from terrazzo.embedded.client_trust import ClientTrust
 from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
 from terrazzo.errors import Unavailable
 from terrazzo.logins.limiter import LoginLimiter
+from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.registration import new_pin
 from terrazzo.ports.bridge import Bridge
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -94,6 +95,7 @@ async def start_terminals(
     access = RemoteAccess(metadata.registry, login, activations=activations, on_refused=messaging.refusals.on_refusal)
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges, access)
     _follow_companies(bridges, metadata.registry)
+    _follow_publish_limits(broker, metadata.quotas.own, config.limits.company_publish_per_second)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals
 
@@ -119,6 +121,18 @@ def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:
     for bridge in bridges:
         bridge.set_open(registry.is_company_available(bridge.company_id))
     registry.company_changes.listen(on_company)
+
+
+def _follow_publish_limits(broker: Broker, own: CompanyLimits, configured: int) -> None:
+    """Has companies' terminals publish no faster than their companies' records say."""
+
+    def on_limits(company_id: int) -> None:
+        limit = own.limit(company_id, "publish_per_second", configured, off=0)
+        broker.limit_owner(str(company_id), limit.most)
+
+    for company_id in own.companies():
+        on_limits(company_id)
+    own.changes.listen(on_limits)
 
 
 def _hearers_of_sys(config: Config) -> Callable[[int], bool]:

@@ -1,0 +1,55 @@
+"""What companies' own records say of their limits: less than the configuration allows, never more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from terrazzo.listeners import Listeners
+
+PREFIX = "limit_"
+"""What the fields of a company's record begin with; then the name of a limit as in ``limits.company_<name>``."""
+NAMES = ("records", "record_bytes", "files", "file_bytes", "events", "event_bytes", "publish_per_second")
+
+
+class Limit(NamedTuple):
+    """How much a company may have, and what says so."""
+
+    most: int
+    key: str
+
+
+class CompanyLimits:
+    """The limits that companies' records have, by company; ``changes`` tells whose have changed."""
+
+    def __init__(self) -> None:
+        self.changes: Listeners[[int]] = Listeners("limits of companies")
+        self._own: dict[int, dict[str, int]] = {}
+
+    def put(self, company_id: int, row: Mapping[str, Any] | None) -> None:
+        """Takes a company's record as it is now; None: it is gone."""
+        own = {} if row is None else {name: most for name in NAMES if (most := row[PREFIX + name])}
+        if own == self._own.get(company_id, {}):
+            return
+        if own:
+            self._own[company_id] = own
+        else:
+            del self._own[company_id]
+        self.changes.tell(company_id)
+
+    def limit(self, company_id: int, name: str, configured: int, *, off: int | None = None) -> Limit:
+        """What a company may have at most.
+
+        Args:
+            name: of ``NAMES``.
+            configured: by the configuration.
+            off: what stands there for no limit.
+        """
+        own = self._own.get(company_id, {}).get(name, 0)
+        if own and (own < configured or configured == off):
+            return Limit(own, f"{PREFIX}{name} of the company's record")
+        return Limit(configured, f"limits.company_{name}")
+
+    def companies(self) -> list[int]:
+        """Those that have some."""
+        return list(self._own)

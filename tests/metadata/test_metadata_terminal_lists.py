@@ -28,10 +28,10 @@ async def test_tags_of_all_ways_to_write_them(stand: Stand) -> None:
 
     async def found(*tags: str) -> list[str]:
         page = await terminals.page(stand.first, tags=tags, order_by=("uid", True))
-        keys = await terminals.keys(stand.first, tags=tags, order_by=("uid", True))
-        assert [uid for _, uid in keys] == [row["uid"] for row in page.rows]
-        assert [row["uid"] for row in await terminals.rows_of([key for key, _ in keys])] == [uid for _, uid in keys]
-        return [uid for _, uid in keys]
+        ids = await terminals.ids(stand.first, tags=tags, order_by=("uid", True))
+        assert list(ids) == [row["id"] for row in page.rows]
+        assert list(await terminals.rows_of(ids)) == list(page.rows)
+        return [row["uid"] for row in page.rows]
 
     assert await found("y") == ["tb", "ta"]
     assert await found("x", "y") == ["ta"]

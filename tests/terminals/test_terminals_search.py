@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from terrazzo.domain.registry import Registry
+from terrazzo.terminals.presence import PresenceRegister
+from terrazzo.terminals.presence_columns import PresenceColumns
 from terrazzo.terminals.search import _RUN, LAST_REFUSED, LAST_SEEN, ONLINE, TerminalQuery, TerminalSearch
 
 ACTOR: Any = SimpleNamespace(is_super=False, company_id=1)
@@ -20,6 +23,13 @@ class Rows:
 
     async def rows_of(self, ids: list[int]) -> list[int]:
         return list(ids)
+
+
+def connection(terminal: Any, seen_us: int) -> Any:
+    known = {"protocol": 5, "address": "", "messages_in": 0, "connected_us": 0}
+    return SimpleNamespace(
+        client_id=terminal.uid, identity=SimpleNamespace(terminal=terminal), last_packet_us=seen_us, **known
+    )
 
 
 class Fleet:
@@ -36,18 +46,27 @@ class Fleet:
         self.live = {f"t{each}" for each in ids if draw.random() < 0.3}
         self.out_of_service = {f"t{each}" for each in ids if draw.random() < 0.1}
 
-    def terminals(self) -> list[Any]:
-        return self.all
-
-    def client(self, uid: str) -> str | None:
-        return uid if uid in self.live else None
-
-    def last_seen_us(self, uid: str) -> int | None:
-        return self.seen.get(uid)
-
     def search(self) -> TerminalSearch:
-        parts: list[Any] = [Rows(), self, self]
-        return TerminalSearch(*parts, last_refused_us=self.refused.get)
+        """Half of them are in the registry before somebody looks, the others come later."""
+        registry, presence, half = Registry(), PresenceRegister(), len(self.all) // 2
+        for each in self.all[:half]:
+            self._put(each, registry, presence)
+        rows: Any = Rows()
+        search = TerminalSearch(rows, registry, presence, refused=lambda: self.refused.items())
+        for each in self.all[half:]:
+            self._put(each, registry, presence)
+        return search
+
+    def _put(self, each: Any, registry: Registry, presence: PresenceRegister) -> None:
+        registry.put_terminal(each)
+        if each.uid in self.out_of_service:
+            rest: Any = None
+            registry.out_of_service[each.uid] = rest
+        if each.uid in self.seen or each.uid in self.live:
+            link = connection(each, self.seen.get(each.uid, 0))
+            presence.on_connected(link)
+            if each.uid not in self.live:
+                presence.on_disconnected(link, "")
 
     def plainly(self, query: TerminalQuery) -> list[int]:
         """The ids of all that the query means, in its order."""
@@ -88,18 +107,71 @@ async def test_pages_are_those_of_a_plain_sort(count: int, is_shuffled: bool) ->
             refused_after_us=draw.choice((None, None, 3)),
         )
         everything = TerminalQuery(order_by=order_by, seen_before_us=45)
-        await _is_as_plainly(fleet, query)
-        await _is_as_plainly(fleet, everything)
+        await _is_as_plainly(fleet, search, query)
+        await _is_as_plainly(fleet, search, everything)
     assert await search.uids(ACTOR, TerminalQuery(online=True)) == [
         f"t{each}" for each in fleet.plainly(TerminalQuery(online=True))
     ]
 
 
-async def _is_as_plainly(fleet: Fleet, query: TerminalQuery) -> None:
-    search, expected = fleet.search(), fleet.plainly(query)
+async def _is_as_plainly(fleet: Fleet, search: TerminalSearch, query: TerminalQuery) -> None:
+    expected = fleet.plainly(query)
     for page_index, page_size in ((1, 10), (3, 100), (1, _RUN), (2, _RUN), (1, len(expected) + 1)):
         found = await search.page(ACTOR, query, page_index=page_index, page_size=page_size)
         start = (page_index - 1) * page_size
         ids: list[Any] = [*found.rows]
         assert ids == expected[start : start + page_size], (query, page_index, page_size)
         assert found.total == len(expected)
+
+
+def terminal_of(record_id: int, company_id: int = 1) -> Any:
+    return SimpleNamespace(id=record_id, uid=f"t{record_id}", company_id=company_id)
+
+
+async def test_columns_follow_what_changes() -> None:
+    registry, presence = Registry(), PresenceRegister()
+    rows: Any = Rows()
+    search = TerminalSearch(rows, registry, presence, refused=lambda: [(2, 9), (77, 9)])
+
+    async def ids(**meant: Any) -> list[Any]:
+        page = await search.page(ACTOR, TerminalQuery(**meant), page_index=1, page_size=9)
+        assert page.total == len([*page.rows])
+        return [*page.rows]
+
+    assert await ids(online=False) == []
+    for record_id in (3, 1, 2):
+        registry.put_terminal(terminal_of(record_id))
+    first, second = (connection(terminal_of(2), 50), connection(terminal_of(2), 60))
+    presence.on_connected(first)
+    presence.on_connected(second)
+    presence.on_disconnected(first, "taken over")
+    assert await ids(online=True) == [2]
+    assert await ids(order_by=(LAST_SEEN, True)) == [2, 3, 1]
+    second.last_packet_us = 70
+    assert await ids(seen_after_us=70) == [2], "of who is connected the last packet counts"
+    presence.on_disconnected(second, "")
+    assert await ids(online=False, order_by=(LAST_SEEN, True)) == [2, 3, 1]
+    assert await ids(refused_after_us=9) == [2], "and nobody that is not there"
+    registry.put_terminal(terminal_of(3, company_id=2))
+    assert await ids(online=False) == [1, 2], "it belongs to others now"
+    registry.drop_terminal("t2")
+    assert await ids(order_by=(LAST_SEEN, True)) == [1]
+    presence.on_connected(second)
+    assert await ids(online=True) == [], "its record is gone"
+    presence.forget("t2", 2)
+    registry.put_terminal(terminal_of(2))
+    assert await ids(seen_before_us=0) == [1, 2], "a record that is there again was never seen"
+
+
+async def test_records_that_are_gone_are_kept_for_a_while_only() -> None:
+    registry, presence = Registry(), PresenceRegister()
+    columns = PresenceColumns(registry, presence)
+    for record_id in range(4_000):
+        registry.put_terminal(terminal_of(record_id))
+        if record_id >= 10:
+            registry.drop_terminal(f"t{record_id - 10}")
+        assert len(columns.copy().ids) <= 2 * len(columns) + 1_001
+    assert len(columns) == 10
+    assert [
+        each for each, company in zip(columns.copy().ids, columns.copy().companies, strict=True) if company > 0
+    ] == [*range(3_990, 4_000)]

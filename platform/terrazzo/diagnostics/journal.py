@@ -7,7 +7,7 @@ in the meantime, in batches.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -160,6 +160,12 @@ class RefusalJournal:
         """When a terminal (its record id) was refused last, UTC microseconds, what happens in order aside."""
         entries = self._book.of_terminal(terminal_id) or ()
         return max((each.last_us for each in entries if not REASONS[each.reason].is_ordinary), default=None)
+
+    def refused_terminals(self) -> Iterator[tuple[int, int]]:
+        """The record ids of terminals of which ``last_refused_us`` knows, with what it says."""
+        for whose in self._book.every():
+            if isinstance(whose, int) and (time_us := self.last_refused_us(whose)) is not None:
+                yield whose, time_us
 
     def last_refused(self, terminal_id: int) -> tuple[int, str, str] | None:
         """When, where and for which reason a terminal was refused last, as ``last_refused_us`` has it."""

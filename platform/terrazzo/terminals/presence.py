@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from terrazzo.domain.registry import Registry
@@ -103,6 +105,14 @@ class PresenceRegister:
         if client is not None:
             return client.last_packet_us or client.connected_us
         return self._past.get(uid, _NEVER_SEEN).last_seen_us
+
+    def clients(self) -> list[Client]:
+        """All live connections."""
+        return list(self._live.values())
+
+    def former(self) -> Iterator[tuple[str, int | None]]:
+        """Terminals that have been connected, with the end of the last connection but the present one."""
+        return ((uid, past.last_seen_us) for uid, past in self._past.items())
 
     def client(self, uid: str) -> Client | None:
         """The live connection of a terminal."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+import asyncio
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 from terrazzo.database.pages import OrderBy
 from terrazzo.database.port import EVERYTHING, Conditions, Rows
@@ -14,14 +13,14 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.registry import Registry
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.terminals import Configured, TerminalRepository
+from terrazzo.terminals.column_search import Meant, Pairs, Rank, page_of
 from terrazzo.terminals.presence import PresenceRegister
+from terrazzo.terminals.presence_columns import PresenceColumns
 
 ONLINE, LAST_SEEN, LAST_REFUSED = "online", "last_seen", "last_refused"
-_RUN = 2_000  # terminals that are looked at, sorted, or skipped, at a stretch
+_RUN = 2_000  # terminals that are looked at at a stretch
 
-Key = tuple[int, str]  # id and uid
 S = TypeVar("S")
-T = TypeVar("T", bound=tuple[int, int] | tuple[int, str])
 
 
 class TerminalQuery(NamedTuple):
@@ -55,8 +54,8 @@ class TerminalQuery(NamedTuple):
 class TerminalSearch:
     """Pages of terminals, some of which are found in memory: the database is asked for their rows alone then.
 
-    All of a company's terminals are looked at then, in turns of the loop. ``last_refused_us``: when the terminal with
-    this record id was refused last, UTC microseconds; None: not that anybody knows.
+    All of a company's terminals are looked at then, in columns and on another thread. ``refused``: the record ids of
+    terminals that were refused, with the time of the last one (UTC microseconds), as far as anybody knows.
     """
 
     def __init__(
@@ -65,12 +64,13 @@ class TerminalSearch:
         registry: Registry,
         presence: PresenceRegister,
         *,
-        last_refused_us: Callable[[int], int | None],
+        refused: Callable[[], Iterable[tuple[int, int]]],
     ) -> None:
-        self._last_refused_us = last_refused_us
+        self._refused = refused
         self._terminals = terminals
         self._registry = registry
         self._presence = presence
+        self._columns = PresenceColumns(registry, presence)
 
     async def page(self, actor: Actor, query: TerminalQuery, *, page_index: int, page_size: int) -> Rows:
         """One page of the actor's terminals, and how many there are in all.
@@ -88,10 +88,9 @@ class TerminalSearch:
                 tags=query.tags,
                 configured=query.configured,
             )
-        found = await self._matching(await self._keys(actor, query), query)
-        start = (page_index - 1) * page_size
-        ids = await self._in_order(found, query, start, page_size)
-        return Rows([*(await self._terminals.rows_of(ids))] if ids else [], len(found))
+        meant = await self._meant(actor, query)
+        ids, total = await asyncio.to_thread(page_of, meant, (page_index - 1) * page_size, page_size)
+        return Rows([*(await self._terminals.rows_of(ids))] if ids else [], total)
 
     async def uids(self, actor: Actor, query: TerminalQuery) -> list[str]:
         """The uids of all the actor's terminals that meet the conditions.
@@ -99,93 +98,69 @@ class TerminalSearch:
         Raises:
             BadParameter: a condition that makes no sense.
         """
-        return [uid for _, uid in await self._matching(await self._keys(actor, query), query)]
-
-    async def _keys(self, actor: Actor, query: TerminalQuery) -> Sequence[Key]:
-        """All terminals that meet the conditions, in the order of the query, if the database knows it."""
-        order_by = None if query.is_by_presence else query.order_by
-        if any(query.conditions) or query.tags or query.configured or order_by:
-            return await self._terminals.keys(
-                actor, conditions=query.conditions, order_by=order_by, tags=query.tags, configured=query.configured
-            )
-        pauses, keys = LoopPauses(), []
-        for run in _runs(list(self._registry.terminals())):
-            own = run if actor.is_super else [each for each in run if each.company_id == actor.company_id]
-            keys += [(terminal.id, terminal.uid) for terminal in own]
+        ids, _ = await asyncio.to_thread(page_of, await self._meant(actor, query), 0, None)
+        pauses, uids = LoopPauses(), list[str]()
+        for run in _runs(ids):
+            found = map(self._registry.terminal_by_id, run)
+            uids += [terminal.uid for terminal in found if terminal is not None]
             await pauses.pause()
-        return keys if query.is_by_presence else await _sorted(keys, 0, len(keys), falls=False)
+        return uids
 
-    async def _matching(self, keys: Sequence[Key], query: TerminalQuery) -> list[Key]:
-        pauses = LoopPauses()
-        found: list[Key] = []
-        for run in _runs(keys):
-            found += self._matching_at_once(run, query)
+    async def _meant(self, actor: Actor, query: TerminalQuery) -> Meant:
+        """Whom a query means, with what has to be known of them."""
+        rank = cast(Rank, query.order_by[0]) if query.order_by is not None and query.is_by_presence else None
+        needs_seen = rank == LAST_SEEN or query.seen_after_us is not None or query.seen_before_us is not None
+        needs_refused = rank == LAST_REFUSED or query.refused_after_us is not None
+        among = await self._among(actor, query)
+        heard = await self._heard() if needs_seen and query.online is not False else _pairs(())
+        refused = _pairs(self._refused()) if needs_refused else _pairs(())
+        return Meant(
+            self._columns.copy(),
+            among,
+            None if actor.is_super else actor.company_id,
+            online=query.online,
+            out_of_service=query.out_of_service,
+            seen_after_us=query.seen_after_us,
+            seen_before_us=query.seen_before_us,
+            refused_after_us=query.refused_after_us,
+            rank=rank,
+            falls=query.order_by is not None and query.order_by[1],
+            heard=heard,
+            refused=refused,
+            resting=self._resting() if query.out_of_service is not None else array("q"),
+        )
+
+    async def _among(self, actor: Actor, query: TerminalQuery) -> array[int] | None:
+        """All terminals that meet what the database knows, in the order of the query; None: all of the company."""
+        order_by = None if query.is_by_presence else query.order_by
+        if not (any(query.conditions) or query.tags or query.configured or order_by):
+            return None
+        return await self._terminals.ids(
+            actor, conditions=query.conditions, order_by=order_by, tags=query.tags, configured=query.configured
+        )
+
+    async def _heard(self) -> Pairs:
+        """When each that is connected was heard of last."""
+        pauses, found = LoopPauses(), _pairs(())
+        for run in _runs(self._presence.clients()):
+            known = [(terminal.id, each) for each in run if (terminal := self._registry.terminal(each.client_id))]
+            found[0].extend([record_id for record_id, _ in known])
+            found[1].extend([each.last_packet_us or each.connected_us for _, each in known])
             await pauses.pause()
         return found
 
-    def _matching_at_once(self, keys: Sequence[Key], query: TerminalQuery) -> Sequence[Key]:
-        if query.online is not None:
-            client = self._presence.client
-            keys = [key for key in keys if (client(key[1]) is not None) is query.online]
-        if query.out_of_service is not None:
-            resting = self._registry.out_of_service
-            keys = [key for key in keys if (key[1] in resting) is query.out_of_service]
-        if query.refused_after_us is not None:
-            refused_us = self._last_refused_us
-            keys = [key for key in keys if (refused_us(key[0]) or 0) >= query.refused_after_us]
-        seen_us = self._presence.last_seen_us
-        if query.seen_after_us is not None:
-            keys = [key for key in keys if (seen_us(key[1]) or 0) >= query.seen_after_us]
-        if query.seen_before_us is not None:
-            keys = [key for key in keys if (seen_us(key[1]) or 0) <= query.seen_before_us]
-        return keys
-
-    async def _in_order(self, keys: list[Key], query: TerminalQuery, start: int, size: int) -> Sequence[int]:
-        """The ids of a page of these terminals."""
-        if query.order_by is None or not query.is_by_presence:
-            return [key[0] for key in keys[start : start + size]]
-        name, falls = query.order_by
-        pauses, last = LoopPauses(), start + size
-        ranked: list[tuple[int, int]] = []
-        for run in _runs(keys):
-            ranks = self._ranked(name, run)
-            if last > _RUN:
-                ranked += ranks
-            else:  # none is kept that comes after the page
-                if len(ranked) == last:
-                    end = ranked[-1]
-                    ranks = [each for each in ranks if (each > end if falls else each < end)]
-                ranked = sorted(ranked + ranks, reverse=falls)[:last]
-            await pauses.pause()
-        return [record_id for _, record_id in await _sorted(ranked, start, size, falls=falls)]
-
-    def _ranked(self, name: str, keys: Sequence[Key]) -> list[tuple[int, int]]:
-        """Each terminal's place in an order that is known in memory, and its id."""
-        if name == LAST_REFUSED:
-            return [(self._last_refused_us(record_id) or 0, record_id) for record_id, _ in keys]
-        if name == ONLINE:
-            return [(int(self._presence.client(uid) is not None), record_id) for record_id, uid in keys]
-        return [(self._presence.last_seen_us(uid) or 0, record_id) for record_id, uid in keys]
+    def _resting(self) -> array[int]:
+        found = map(self._registry.terminal, self._registry.out_of_service)
+        return array("q", [terminal.id for terminal in found if terminal is not None])
 
 
 def _runs(values: Sequence[S]) -> Iterator[Sequence[S]]:
     return (values[first : first + _RUN] for first in range(0, len(values), _RUN))
 
 
-async def _sorted(values: list[T], start: int, size: int, *, falls: bool) -> list[T]:
-    """A piece of the values in order: some are sorted at a stretch, then all merged as far as the piece.
-
-    Where each stretch begins after the end of the one before it, as ids mostly do, there is nothing to merge.
-    """
-    pauses, runs = LoopPauses(), []
-    for run in _runs(values):
-        runs.append(sorted(run, reverse=falls))
-        await pauses.pause()
-    ends = [each for run in runs for each in (run[0], run[-1])]
-    if ends == sorted(ends, reverse=falls):
-        return list(islice(chain.from_iterable(runs), start, start + size))
-    merged = heapq.merge(*runs, reverse=falls)
-    for skipped in range(0, start, _RUN):
-        deque(islice(merged, min(_RUN, start - skipped)), maxlen=0)
-        await pauses.pause()
-    return list(islice(merged, size))
+def _pairs(pairs: Iterable[tuple[int, int]]) -> Pairs:
+    firsts, seconds = array("q"), array("q")
+    for first, second in pairs:
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -95,7 +96,7 @@ class TerminalRepository(EntityRepository):
         where = self._where(actor, conditions, tags, configured) if tags or configured or any(conditions) else ()
         return await self._read_page(actor, where, page_index, page_size, order_by, conditions)
 
-    async def keys(
+    async def ids(
         self,
         actor: Actor,
         *,
@@ -103,18 +104,18 @@ class TerminalRepository(EntityRepository):
         order_by: OrderBy = None,
         tags: Sequence[str] = (),
         configured: Configured | None = None,
-    ) -> list[tuple[int, str]]:
-        """Id and uid of all terminals that ``page`` would have, in its order."""
+    ) -> array[int]:
+        """The record ids of all terminals that ``page`` would have, in its order."""
         table, pauses = self.table, LoopPauses()
         where = [*self._visible(actor, conditions), *self._where(actor, conditions, tags, configured)]
-        query = sa.select(table.c.id, table.c.uid).where(*where)
+        query = sa.select(table.c.id).where(*where)
         async with self._database.reading() as connection:
             found = await connection.execute(query.order_by(*self._selection.order(order_by)))
-        keys: list[tuple[int, str]] = []
+        ids = array("q")
         for part in found.partitions(_AT_ONCE):
-            keys += [(row[0], row[1]) for row in part]
+            ids.extend([row[0] for row in part])
             await pauses.pause()
-        return keys
+        return ids
 
     async def rows_of(self, ids: Sequence[int]) -> list[Row]:
         """The rows of these terminals, in this order; those that are gone are left out."""

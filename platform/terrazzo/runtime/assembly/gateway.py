@@ -164,7 +164,7 @@ class GatewayServers:
                 metadata.entities.terminals,
                 metadata.registry,
                 messaging.presence,
-                last_refused_us=messaging.refusals.last_refused_us,
+                refused=messaging.refusals.refused_terminals,
             ),
             terminal_batches=TerminalBatches(metadata.entities.terminals),
             store=parts.store,

@@ -1,0 +1,108 @@
+"""What lists of terminals are found by in memory, in columns, kept up to date by what changes."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ports.bus import Presence
+from terrazzo.terminals.presence import PresenceRegister
+from terrazzo_broker.hooks import Client
+
+_GONE = -1  # in place of a company
+_FEW = 1_000  # records that are gone, which aren't worth a new column
+
+
+class Columns(NamedTuple):
+    """A moment's copy: terminals in the order of their record ids; some rows may be of terminals that are gone."""
+
+    ids: array[int]
+    companies: array[int]  # below 0: gone
+    online: array[int]  # 0 or 1
+    seen_us: array[int]  # the end of the last connection, 0: none; not of the present one
+
+
+class PresenceColumns:
+    """Each terminal's record id, company, whether it is connected, and when a former connection was heard of last.
+
+    A login or a logout costs a search by halves; what asks for a list copies some bytes for each terminal. Of records
+    that are gone at most as many are kept as there are others, and a thousand.
+    """
+
+    def __init__(self, registry: Registry, presence: PresenceRegister) -> None:
+        self._ids, self._companies = array("q"), array("q")
+        self._online, self._seen_us = array("b"), array("q")
+        self._gone = 0
+        self._registry = registry
+        for terminal in sorted(registry.terminals(), key=lambda each: each.id):
+            self._add(len(self._ids), terminal)
+        for uid, time_us in presence.former():
+            self._note_end(registry.terminal(uid), time_us)
+        for client in presence.clients():
+            self._on_presence(client, presence.presence(client.client_id))
+        registry.terminal_changes.listen(self._on_record)
+        presence.changes.listen(self._on_presence)
+
+    def __len__(self) -> int:
+        """How many terminals there are."""
+        return len(self._ids) - self._gone
+
+    def copy(self) -> Columns:
+        """All as it is now; may be given to another thread."""
+        return Columns(self._ids[:], self._companies[:], self._online[:], self._seen_us[:])
+
+    def _at(self, record_id: int) -> int | None:
+        at = bisect_left(self._ids, record_id)
+        return at if at < len(self._ids) and self._ids[at] == record_id else None
+
+    def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
+        if before is not None and (after is None or after.id != before.id):
+            self._drop(before.id)
+        if after is None:
+            return
+        at = bisect_left(self._ids, after.id)
+        if at == len(self._ids) or self._ids[at] != after.id:
+            self._add(at, after)
+        else:
+            self._gone -= self._companies[at] == _GONE
+            self._companies[at] = after.company_id
+
+    def _add(self, at: int, terminal: Terminal) -> None:
+        for column, value in zip(self._all(), (terminal.id, terminal.company_id, 0, 0), strict=True):
+            column.insert(at, value)
+
+    def _drop(self, record_id: int) -> None:
+        at = self._at(record_id)
+        if at is None or self._companies[at] == _GONE:
+            return
+        self._companies[at], self._online[at], self._seen_us[at] = _GONE, 0, 0
+        self._gone += 1
+        if self._gone > max(_FEW, len(self)):
+            self._leave_out_the_gone()
+
+    def _leave_out_the_gone(self) -> None:
+        kept = [at for at, company_id in enumerate(self._companies) if company_id != _GONE]
+        for column in self._all():
+            column[:] = array(column.typecode, [column[at] for at in kept])
+        self._gone = 0
+
+    def _all(self) -> Iterable[array[int]]:
+        return self._ids, self._companies, self._online, self._seen_us
+
+    def _on_presence(self, client: Client, presence: Presence) -> None:
+        terminal = self._registry.terminal(client.client_id)
+        at = None if terminal is None else self._at(terminal.id)
+        if at is None or self._companies[at] == _GONE:
+            return
+        self._online[at] = presence.online
+        if not presence.online:
+            self._seen_us[at] = presence.last_seen_us or 0
+
+    def _note_end(self, terminal: Terminal | None, time_us: int | None) -> None:
+        at = None if terminal is None else self._at(terminal.id)
+        if at is not None:
+            self._seen_us[at] = time_us or 0

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long lint bench bench-short install console screenshots clean site
+.PHONY: run test stress long simulate lint bench bench-short install console screenshots clean site
 
 install: .venv/.installed
 
@@ -47,6 +47,12 @@ LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py t
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
+
+# The worst day, simulated: SEEDS runs from FIRST on; ARGS as for tests/simulation/simulate.py: --fault NAME, --minutes 10.
+SEEDS ?= 100
+FIRST ?= 0
+simulate: .venv/.installed-test
+	$(BIN)/python tests/simulation/simulate.py --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
 # Builds the console after each change of its source; a reload of the page shows it.
 console: install

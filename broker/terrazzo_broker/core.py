@@ -20,6 +20,7 @@ from .delivery.back_pressure import BackPressure
 from .delivery.connection_port import Origin, SessionConnection
 from .delivery.routing import MessageReceiver, Route, Router
 from .delivery.session import Session
+from .delivery.unstored_will import UnstoredWill
 from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive, PublishGrant
 from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
@@ -254,28 +255,30 @@ class BrokerCore:
         pending = self.storage.take_will(client_id)  # once [MQTT-3.1.2-10] of both
         if pending is None:
             return
-        will, client = pending
+        will, client = pending  # its client id: of one that a former process published, ``client_id`` is more
         grant = self.hooks.authorize_publish(client, will.topic)
         if grant is None:
             self.stats.publishes_refused += 1
             cause, detail = Cause.PUBLISH_NOT_ALLOWED, f"the will on {will.topic}"
             self.hooks.tell_refused(
-                Refusal(cause, client.address, client_id, client.owner, 0x87, detail, client.protocol)
+                Refusal(cause, client.address, client.client_id, client.owner, 0x87, detail, client.protocol)
             )
             return
         self.stats.wills_sent += 1
-        self.turns.start(client.owner, self._publish_will(will, client, grant, origin))
+        on_stored = self.storage.keep_published(pending) if grant.durable and int(will.qos) else None
+        self.turns.start(client.owner, self._publish_will(pending, grant, origin, on_stored))
 
     def _publish_will(
-        self, will: mqtt5.Will, client: Client, grant: PublishGrant, origin: Origin | None
+        self, pending: PendingWill, grant: PublishGrant, origin: Origin | None, on_stored: Callable[[], None] | None
     ) -> Steps[None]:
+        will, client = pending
         properties = will_properties(will)
         route = yield from self.router.route(grant, grant.topic.encode(), client.client_id, client.owner)
         message = self.message(route, will.payload or b"", int(will.qos), will.retain, properties, client.client_id)
         # [MQTT-3.1.2-14] [MQTT-3.1.2-15]; [MQTT-3.1.2-16] [MQTT-3.1.2-17] of 3.1.1
         yield from self.distributing(route, message, self.now_us(), origin)
         if grant.durable:
-            batch = DurableBatch(client, self.now_us(), None, None)
+            batch = DurableBatch(client, self.now_us(), None if on_stored is None else UnstoredWill(on_stored), None)
             batch.add(Inbound(grant.tag, message.payload, properties.correlation_data), b"")
             self.take(batch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -75,6 +76,12 @@ class Storage(Protocol):
     def take_will(self, client_id: str) -> PendingWill | None:
         """Removes a client's will; returns it where its client is no longer connected."""
 
+    def keep_published(self, pending: PendingWill) -> Callable[[], None]:
+        """Keeps a will that is published, until what is returned is called: what it says is stored.
+
+        A start that finds one publishes it again: it may come twice, and is not lost.
+        """
+
     def on_sweep(self, now_us: int) -> None:
         """Does regular work; called every ``sweep_interval_s``."""
 
@@ -138,6 +145,10 @@ class MemoryStorage:
             self.deadlines.cancel("w" + client_id)
         return pending
 
+    def keep_published(self, pending: PendingWill) -> Callable[[], None]:
+        """Does nothing: what is in memory ends with what waits for it."""
+        return _nothing
+
     def on_sweep(self, now_us: int) -> None:
         """Nothing to do."""
 
@@ -146,3 +157,7 @@ class MemoryStorage:
 
     async def close(self) -> None:
         """Nothing to do."""
+
+
+def _nothing() -> None:
+    pass

@@ -10,7 +10,7 @@ from typing import Any
 import mqtt5
 import pytest
 from commit_rig import Clock, Rig, crash
-from persistence_client import until
+from persistence_client import Client, until
 
 from terrazzo_broker import Batch, PublishGrant
 from terrazzo_broker.persistence.database import StateDatabase
@@ -338,3 +338,38 @@ async def test_a_durable_qos_2_publish_is_known_after_a_crash(start: Callable[..
     publisher.publish("t", b"x", qos=2, packet_id=1, duplicate=True)
     assert await publisher.receive() == mqtt5.PubRecPacket(1)
     assert len(hooks.batches) == 1
+
+
+async def test_a_will_is_kept_until_what_it_says_is_stored(
+    start: Callable[..., Awaitable[Rig]], tmp_path: Path
+) -> None:
+    hooks = DurableHooks()
+    rig = await start(hooks)
+
+    async def dial(says: bytes, qos: int = 1) -> Client:
+        return await rig.dial("w", expiry_s=0, will=mqtt5.Will("will/w", payload=says, qos=mqtt5.QoS(qos)))
+
+    await (await dial(b"at most once", qos=0)).finish()
+    await until(lambda: len(hooks.batches) == 1, "batch")
+    await (await dial(b"gone")).finish()
+    await until(lambda: len(hooks.batches) == 2, "batch")
+    await dial(b"back, and gone")  # another will of the client takes nothing from the one before
+    before = rig.commits
+    await until(lambda: rig.commits > before or not rig.storage._commits.changes, "commit")
+    await crash(rig)
+
+    hooks.batches.clear()
+    rig = await start(hooks)
+    await until(lambda: len(hooks.batches) == 2, "batches")
+    assert {batch.messages[0].payload for batch in hooks.batches} == {b"gone", b"back, and gone"}
+    await rig.close()
+    hooks.batches.clear()
+    rig = await start(hooks)  # a stop in good order stores nothing either
+    await until(lambda: len(hooks.batches) == 2, "batches")
+    for batch in hooks.batches:
+        batch.settle()
+    await rig.close()
+    database = StateDatabase(tmp_path / "data")
+    database.open()
+    assert {key for key, _ in database.items()} == {b"A", b"V"}
+    database.close()

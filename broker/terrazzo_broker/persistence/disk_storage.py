@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,7 @@ class DiskStorage:
         self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages(RetainedRecords(self._commits))
         self.queues = QueueShares()
         self._wills: dict[str, PendingWill] = {}
-        self._noted_wills: set[str] = set()  # client ids whose will is on disk
+        self._noted_wills: set[str] = set()  # names (see ``keys``) of the wills that are on disk
         self._numbers = itertools.count(1)
         self._places = itertools.count(1)
         self._alive_us = 0
@@ -96,8 +97,8 @@ class DiskStorage:
         self._subscribe_all(tree)
         for message in image.retained:
             self.retained.restore(message.topic.decode(), message)
-        for client_id, will in image.wills.items():
-            self._restore_will(client_id, will, owners.of_client(client_id), last_seen_us)
+        for name, will in image.wills.items():
+            self._restore_will(name, will, owners.of_client(keys.will_client(name)), last_seen_us)
         for number in image.unused_bodies:
             self._commits.changes.delete(keys.body_key(number))
 
@@ -142,14 +143,16 @@ class DiskStorage:
                 assert shared is not None
                 tree.add(shared.filter, shared.group, session, subscription)
 
-    def _restore_will(self, client_id: str, stored: StoredWill, owner: str, last_seen_us: int) -> None:
+    def _restore_will(self, name: str, stored: StoredWill, owner: str, last_seen_us: int) -> None:
         """Restores a will; one of a client that was connected when the broker was killed is due now. [MQTT-3.1.2-8]"""
-        due_us = stored.due_us
+        due_us, client_id = stored.due_us, keys.will_client(name)
         if due_us is None:
             session = self.sessions.get(client_id)
             due_us = last_seen_us + min(stored.delay_s, session.expiry_s if session is not None else 0) * 1_000_000
-        self._noted_wills.add(client_id)
-        self.leave_will(stored.pending(client_id, owner), due_us)
+        self._wills[name] = pending = stored.pending(client_id, owner)
+        self.deadlines.set("w" + name, due_us)
+        self._write_will(name, pending, due_us)
+        self._commits.later()
 
     # Sessions
 
@@ -169,7 +172,7 @@ class DiskStorage:
 
     def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
         """Stores a connected client's will, so that the next start publishes it if the broker is killed."""
-        self._write_will(will, client, None)
+        self._write_will(client.client_id, PendingWill(will, client), None)
         if self.sessions[client.client_id].is_persistent:
             self._commits.wait(origin)
         else:
@@ -180,21 +183,31 @@ class DiskStorage:
         client_id = pending.client.client_id
         self._wills[client_id] = pending
         self.deadlines.set("w" + client_id, due_us)
-        self._write_will(pending.will, pending.client, due_us)
+        self._write_will(client_id, pending, due_us)
         self._commits.later()
 
-    def _write_will(self, will: mqtt5.Will, client: Client, due_us: int | None) -> None:
-        self._noted_wills.add(client.client_id)
-        self._commits.changes.put(keys.WILL + client.client_id.encode(), encode_will(will, client, due_us))
+    def _write_will(self, name: str, pending: PendingWill, due_us: int | None) -> None:
+        self._noted_wills.add(name)
+        self._commits.changes.put(keys.WILL + name.encode(), encode_will(pending.will, pending.client, due_us))
 
     def take_will(self, client_id: str) -> PendingWill | None:
         """Removes a client's will; returns it where its client is no longer connected."""
-        if client_id in self._noted_wills:
-            self._noted_wills.discard(client_id)
-            self._commits.changes.delete(keys.WILL + client_id.encode())
-            self._commits.later()
+        self._forget_will(client_id)
         self.deadlines.cancel("w" + client_id)
         return self._wills.pop(client_id, None)
+
+    def keep_published(self, pending: PendingWill) -> Callable[[], None]:
+        """Keeps a will that is published, until what is returned is called: what it says is stored."""
+        name = keys.unstored_will(pending.client.client_id, secrets.token_hex(8))
+        self._write_will(name, pending, self._now_us())
+        self._commits.later()
+        return lambda: self._forget_will(name)
+
+    def _forget_will(self, name: str) -> None:
+        if name in self._noted_wills:
+            self._noted_wills.discard(name)
+            self._commits.changes.delete(keys.WILL + name.encode())
+            self._commits.later()
 
     # Time
 

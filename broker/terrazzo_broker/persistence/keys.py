@@ -12,6 +12,7 @@
     t <owner> 0 <topic>                a retained message
     t <topic>                          one of format 1 and 2, which had no owners
     w <client id>                      a will
+    w <client id> 0 <number, hex>      one that is published, and that the embedding program has not stored yet
 
 Numbers are big-endian; neither places nor session numbers are ever used twice.
 """
@@ -37,6 +38,16 @@ def retained_owner(key: bytes) -> bytes | None:
     """The owner in the key of a retained message, UTF-8; None where it isn't kept."""
     owner, separator, _ = key[1:].rpartition(b"\0")
     return owner if separator else None
+
+
+def unstored_will(client_id: str, number: str) -> str:
+    """What is in place of the client id in the key of a will that is published; no client id has a zero byte."""
+    return f"{client_id}\0{number}"
+
+
+def will_client(name: str) -> str:
+    """The client id of a will by what its key has behind the prefix."""
+    return name.partition("\0")[0]
 
 
 def session_prefix(session: int) -> bytes:

@@ -90,7 +90,7 @@ def test_a_folder_of_the_version_before_is_kept() -> None:
 
 def test_it_answers_alike(opened: Opened) -> None:
     kept = [as_said_now(*pair) for pair in zip(opened.answers, opened.found, strict=True)]
-    said = opened.said(kept, opened.found)
+    said = opened.said(rounded(kept), rounded(opened.found))
     assert not said, "\n".join(said)
 
 

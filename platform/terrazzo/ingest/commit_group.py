@@ -46,7 +46,12 @@ _log = logging.getLogger(__name__)
 
 _encode_reject = msgspec.msgpack.Encoder().encode
 _BODY = itemgetter(2)  # of a ``Record``
+_MUCH = 2_048  # bytes of a record that was made of a message: of shorter ones a group has too few to be long for them
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
+
+
+def _is_much(group: CommitGroup) -> bool:
+    return bool(group.mosaic) and len(group.mosaic[-1][2]) > _MUCH
 
 
 class IngestStats(msgspec.Struct):
@@ -108,7 +113,8 @@ class CommitGroup(msgspec.Struct):
     most: int = sys.maxsize  # payload bytes and bytes that are made at which it is full
     made: int = 0  # bytes of what was made of messages, as far as it is measured
     measured: int = 0  # how many of ``mosaic``
-    made_by: list[tuple[Any, int]] = msgspec.field(default_factory=list)  # shares, and where theirs of ``mosaic`` ends
+    made_by: list[tuple[Any, int]] = msgspec.field(default_factory=list)  # shares, with bytes that are made of theirs
+    is_outgrown: bool = False  # what was made fills it, as far as it was noted
     faults: int = 0  # how often something other than the store kept it from being committed
 
     def add_answer(self, answer: CommandAnswer, arrived_us: int) -> None:
@@ -122,11 +128,16 @@ class CommitGroup(msgspec.Struct):
             self.made += sum(map(len, map(_BODY, self.mosaic[self.measured :])))
             self.measured = len(self.mosaic)
 
-    @property
-    def is_outgrown(self) -> bool:
+    def note_made(self, share: Any, count: int = 1) -> None:
+        """Notes whose bytes the last of ``mosaic`` are."""
+        self.made_by.append((share, sum(map(len, map(_BODY, self.mosaic[-count:])))))
+        self.has_outgrown()
+
+    def has_outgrown(self) -> bool:
         """Whether what was made of messages fills it."""
         self.measure()
-        return self.size + self.made >= self.most
+        self.is_outgrown = self.size + self.made >= self.most
+        return self.is_outgrown
 
     @property
     def bytes(self) -> int:
@@ -134,15 +145,13 @@ class CommitGroup(msgspec.Struct):
         return self.size + self.made + self.noted
 
     def sizes(self) -> dict[Any, int]:
-        """The bytes by share: of payloads, and of what was made of them; notes go with the latter."""
+        """The bytes by share: of payloads, and of what was made of them, where it is much; notes go with the latter."""
         found: dict[Any, int] = {}
         for arrival in self.arrivals:
             found[arrival.share] = found.get(arrival.share, 0) + arrival.size
-        start, noted = 0, self.noted / self.made if self.made else 0.0
-        for share, end in self.made_by:
-            made = sum(map(len, map(_BODY, self.mosaic[start:end])))
+        noted = self.noted / self.made if self.made else 0.0
+        for share, made in self.made_by:
             found[share] = found.get(share, 0) + made + int(made * noted)
-            start = end
         return found
 
     @property
@@ -237,7 +246,7 @@ class Recorder:
             made = len(group.mosaic)
             arrival.next = stop = self._record_some(arrival, group, (start, stop), deadline_s)
             if len(group.mosaic) > made:
-                group.made_by.append((arrival.share, len(group.mosaic)))
+                group.note_made(arrival.share, len(group.mosaic) - made)
             if stop < count and (arrival.is_stuck or group.is_outgrown or time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
@@ -276,12 +285,14 @@ class Recorder:
         group.spans.append(_new(RecordSpan, (len(records), arrival, 0)))
         records.append(_new(Record, (series, time_us, body)))
         if plans:
+            mosaic = group.mosaic
             try:
-                self._map(plans, points, time_us, tag.uid, group.mosaic)
+                self._map(plans, points, time_us, tag.uid, mosaic)
             except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
-            group.made_by.append((arrival.share, len(group.mosaic)))
+            if mosaic and len(mosaic[-1][2]) > _MUCH and len(mosaic) > group.measured:
+                group.note_made(arrival.share)
         arrival.next = 1
         group.arrivals.append(arrival)
         group.messages += 1
@@ -347,7 +358,9 @@ class Recorder:
                         self._on_mapping_failed(tag.uid, error)
                 if correlation and tag.answers:
                     group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
-            if is_watched and (time.perf_counter() > deadline_s or (plans and group.is_outgrown)):
+            if is_watched and (
+                time.perf_counter() > deadline_s or (plans and _is_much(group) and group.has_outgrown())
+            ):
                 stop = index + 1
                 break
         if plans:

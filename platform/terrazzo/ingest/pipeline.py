@@ -308,7 +308,7 @@ class IngestPipeline:
                 done += 1
                 if arrival.is_held:
                     arrival.release()
-                if (is_over := time.perf_counter() > deadline_s) or (group.mosaic and group.is_outgrown):
+                if (is_over := time.perf_counter() > deadline_s) or group.is_outgrown:
                     break
         finally:
             self._decoding = None

@@ -62,7 +62,7 @@ class Rooms:
 
     def on_commit(self, group: CommitGroup, seconds: float, taken: Backlog) -> None:
         """A commit begins whose bytes are expected to take so long."""
-        if self.disk_turns.is_long(seconds) and not self._is_closing:
+        if self.disk_turns.is_long(seconds) and len(taken) > 1 and not self._is_closing:
             now_s = time.perf_counter()
             self.disk_turns.begin(group.sizes(), seconds, taken.values(), now_s)
             self._follow(now_s)
@@ -71,7 +71,7 @@ class Rooms:
         """A commit took so long beyond what one takes in any case; whose bytes that was for rests."""
         if self._is_closing:
             return
-        if self.disk_turns or self.disk_turns.is_long(seconds):
+        if self.disk_turns or (self.disk_turns.is_long(seconds) and len(taken) > 1):
             now_s = time.perf_counter()
             self.disk_turns.note(group.sizes(), seconds, taken.values(), now_s)
             self._follow(now_s)

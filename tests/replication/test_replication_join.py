@@ -28,6 +28,8 @@ def at(sequence: int, *, lineage: str = "L", created: str = "today") -> Position
         (at(20), OURS, LOG, False, at(20)),
         (at(4), OURS, LOG, False, at(4)),
         (at(20), SEEDED, LOG, False, at(20)),
+        (at(0, lineage="M"), None, EMPTY, False, at(0, lineage="M")),
+        (at(0, lineage="M"), OURS, WHOLE, True, Position("L", "today", 0, 0)),
     ],
 )
 def test_who_may_follow_goes_on_where_he_was(

@@ -36,7 +36,7 @@ def test_time_in_which_nobody_could_look_does_not_count() -> None:
 
 
 def test_nobodys_is_taken_at_once() -> None:
-    free = msgspec.json.encode(LeaseRecord("", "", 3))
+    free = msgspec.json.encode(LeaseRecord("a", "r", 3, is_free=True))
     assert LeaseWatch(3.0).may_take(None, 0)
     assert LeaseWatch(3.0).may_take(Revision(free, 9), 0)
 

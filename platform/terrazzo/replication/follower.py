@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import msgspec
 
@@ -42,25 +43,30 @@ class Follower:
         self._store = store
         self._seen = position.sequence  # the last frame that was read
         self._assembly = Assembly()
+        self._is_ending = False
         self._failure_log = SparseLog(_log)
 
+    def end(self) -> None:
+        """Has ``follow`` return behind the frame that it is at: cancelled, nobody would know whether it was stored."""
+        self._is_ending = True
+
     async def follow(self) -> None:
-        """Follows until it is cancelled.
+        """Follows until ``end``.
 
         Raises:
             LogWentBack, FrameDamaged: nobody may go on by himself; says what to do.
         """
-        while True:
-            await self.follow_to(None)
+        await self._follow_while(lambda: not self._is_ending)
 
-    async def follow_to(self, last: int | None) -> None:
-        """Follows until all frames up to ``last`` are applied; for None while something comes.
+    async def follow_to(self, last: int) -> None:
+        """Follows until all frames up to ``last`` are read, and applied if they are whole; raises as ``follow``."""
+        self._is_ending = False
+        await self._follow_while(lambda: self._seen < last)
 
-        Raises as ``follow``.
-        """
+    async def _follow_while(self, goes_on: Callable[[], bool]) -> None:
         reader, attempts = self._reader(), Attempts(_AGAIN)
         try:
-            while last is None or self._seen < last:
+            while goes_on():
                 try:
                     await self._read_some(reader)
                     attempts.succeeded()
@@ -78,6 +84,8 @@ class Follower:
 
     async def _read_some(self, reader: LogReader) -> None:
         for logged in await reader.next(_WAIT_S):
+            if self._is_ending:
+                return
             await self._take(logged)
 
     async def _take(self, logged: Logged) -> None:

@@ -158,7 +158,7 @@ def decode_operation(body: bytes) -> Operation:
     """
     try:
         operation = _decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameDamaged(f"an operation can't be read: {error}") from None
     if isinstance(operation, Appended):
         count = len(operation.series)

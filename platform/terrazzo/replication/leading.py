@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -40,8 +42,8 @@ class LeaderStats(msgspec.Struct):
     frames: int = 0
     bytes: int = 0
     settled: int = 0  # frames of which the log's answer was lost, found in the log
-    attempts_again: int = 0  # that were made because there was no answer
-    store_attempts_again: int = 0
+    again: int = 0  # attempts that were made because there was no answer
+    store_again: int = 0
     full: int = 0  # changes that the log had no room for
 
 
@@ -76,6 +78,7 @@ class ReplicatedStore:
         self._store = store
         self._log = log
         self._epoch = epoch
+        self._name = f"{epoch}-{secrets.token_hex(4)}"  # in the log, of what this object has written
         self._on_lost = on_lost
         self._number = 0  # of the last operation
         self._last = last
@@ -167,7 +170,7 @@ class ReplicatedStore:
         return encode_frames(operation, epoch=self._epoch, number=self._number, most_bytes=self._log.most_bytes)
 
     def _message_id(self, part: int) -> str:
-        return f"{self._epoch}-{self._number}-{part}"
+        return f"{self._name}-{self._number}-{part}"
 
     async def _publish_all(self, frames: Sequence[bytes]) -> None:
         for part, frame in enumerate(frames):
@@ -214,18 +217,25 @@ class ReplicatedStore:
         if found is not None and found.message_id == message_id:
             self.stats_of_log.settled += 1
             return found.sequence
-        self._lost = f"this node doesn't lead any more: {error}"
         if error.last < self._last:
-            self._lost = f"the log's last frame is {error.last}, and this node has written {self._last}: it went back"
-        self._on_lost(self._lost)
-        raise StoreUnavailable(self._lost)
+            why = f"the log's last frame is {error.last}, and this node has written {self._last}: it went back"
+        else:
+            why = f"this node doesn't lead any more: {error}"
+        return self._lose(why)
 
     def _answered(self, sequence: int) -> int:
         self._unanswered = 0.0
+        if sequence != self._last + 1:
+            self._lose(f"the log has numbered a frame {sequence} behind {self._last}: it is not the one that it was")
         return sequence
 
+    def _lose(self, why: str) -> NoReturn:
+        self._lost = why
+        self._on_lost(why)
+        raise StoreUnavailable(why)
+
     def _not_answered(self, error: Exception) -> None:
-        self.stats_of_log.attempts_again += 1
+        self.stats_of_log.again += 1
         self._unanswered = self._unanswered or asyncio.get_running_loop().time()
         self._failure_log.warning("nothing is acknowledged: %s", error)
 
@@ -241,7 +251,7 @@ class ReplicatedStore:
                 self.position = place  # refused, here as on each node
                 raise
             except StoreUnavailable as error:
-                self.stats_of_log.store_attempts_again += 1
+                self.stats_of_log.store_again += 1
                 self._failure_log.warning("frame %d is in the log and can't be stored here: %s", sequence, error)
             else:
                 self.position = place

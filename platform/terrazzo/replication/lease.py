@@ -15,17 +15,13 @@ KEY = "leader"
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):
-    """The record. ``run`` names one start of the node's process; an empty ``node`` has given it back."""
+    """The record. ``run`` names one start of the node's process; ``is_free``: it was given back."""
 
     node: str
     run: str
     epoch: int
     beat: int = 0
-
-    @property
-    def is_free(self) -> bool:
-        """Whether anybody may take it at once."""
-        return not self.node
+    is_free: bool = False
 
 
 class LeaseLost(Exception):
@@ -87,7 +83,7 @@ class Lease:
         return await self._records.get(KEY)
 
     async def take(self, found: Revision | None) -> bool:
-        """Takes it in place of what was found; whether it is this node's now.
+        """Takes it in place of what was found, with the next epoch; whether it is this node's now.
 
         Raises:
             LogUnavailable: unknown; look again.
@@ -121,7 +117,7 @@ class Lease:
         if not self.epoch:
             return
         try:
-            await self._write(LeaseRecord("", "", self.epoch), self._revision)
+            await self._write(msgspec.structs.replace(self._own, is_free=True), self._revision)
         except (RecordChanged, LogUnavailable):
             return
 
@@ -130,7 +126,7 @@ class Lease:
         found = await self.look()
         record = None if found is None else decode_lease(found)
         if found is None or record is None or (record.run, record.epoch) != (self._own.run, self._own.epoch):
-            raise LeaseLost(f"the node {record.node!r} leads now" if record and record.node else "the lease is gone")
+            raise LeaseLost(f"the node {record.node!r} leads now" if record else "the lease is gone")
         self._revision, self._own = found.revision, record
 
     async def _write(self, record: LeaseRecord, revision: int) -> int:

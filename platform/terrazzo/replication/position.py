@@ -70,6 +70,8 @@ def join(position: Position | None, lineage: Lineage | None, log: LogState, *, i
     """
     if lineage is None:
         return _first(position, log, new_id)
+    if position is not None and position.sequence == 0 and is_empty:
+        position = None  # another node was faster to make the cluster
     if log.created != lineage.created:
         raise LogWentBack(
             f"the log was made at {log.created}, and the cluster's at {lineage.created}: it was deleted or is another"
@@ -90,6 +92,8 @@ def join(position: Position | None, lineage: Lineage | None, log: LogState, *, i
 
 
 def _first(position: Position | None, log: LogState, new_id: str) -> Position:
+    if position is not None and position.sequence == 0 and position.created == log.created and not log.last:
+        return position  # an earlier start ended before it had written down that there is a cluster
     if position is not None:
         raise LogWentBack(
             "the cluster's records are gone from the log's servers, and this node was in a cluster before:"

@@ -122,6 +122,7 @@ async def test_acknowledged_is_stored_once_whichever_node_dies(
         end(publishers)
         check(a)
 
+        b.kill()
         b = start("b", ports=b.ports)
         wait_for(lambda: "the node 'a' leads" in b.readiness(), "b stands by again")
         status = ask_cluster(a, "status")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import nats
 from nats import errors
+from nats.aio.client import Client
 
 from terrazzo.ports.stream import LogUnavailable, LogUnusable
 from terrazzo.sparse_log import SparseLog
@@ -72,7 +72,7 @@ class Connection:
     def __init__(self, settings: JetStreamSettings) -> None:
         self.settings = settings
         self.stats = JetStreamStats()
-        self._client = nats.NATS()
+        self._client = Client()
         self._failure_log = SparseLog(_log)
         self._last_error = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -12,6 +12,9 @@ from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_conf
 from terrazzo.cli.shown import cell, print_json
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.times import now_us
+
+if TYPE_CHECKING:
+    from terrazzo.runtime.serve import Stream
 
 _OLD_S = 10.0  # since a node has written its record: it is not there
 
@@ -136,7 +139,7 @@ async def _forget(config: Config, node: str) -> None:
         await stream.close()
 
 
-async def _open(config: Config):  # type: ignore[no-untyped-def]
+async def _open(config: Config) -> Stream:
     from terrazzo.ports.stream import LogUnavailable, LogUnusable
     from terrazzo.runtime.serve import open_stream
 

@@ -68,7 +68,7 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
 Operation = Began | Appended | Replaced | Dropped
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Operation).decode
+_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
 
 
 class Frame(NamedTuple):
@@ -157,7 +157,7 @@ def decode_operation(body: bytes) -> Operation:
         FrameDamaged: says why.
     """
     try:
-        operation = _decode(body)
+        operation: Operation = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameDamaged(f"an operation can't be read: {error}") from None
     if isinstance(operation, Appended):

@@ -9,9 +9,9 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -101,8 +101,9 @@ class Node:
         """Gives the lease back, so that another node takes it at once, and closes what it has opened."""
         await self._lifetime.aclose()
 
-    async def _unless_ended(self, work: Awaitable[Ports], stopping: asyncio.Event) -> Ports | None:
-        leading, *others = [asyncio.ensure_future(each) for each in (work, stopping.wait(), self.failed.wait())]
+    async def _unless_ended(self, work: Coroutine[Any, Any, Ports], stopping: asyncio.Event) -> Ports | None:
+        leading = asyncio.create_task(work, name="standing by")
+        others = [asyncio.create_task(each.wait(), name="end of the process") for each in (stopping, self.failed)]
         await asyncio.wait((leading, *others), return_when=asyncio.FIRST_COMPLETED)
         for task in others:
             task.cancel()

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 from terrazzo.config.sections import Config
+from terrazzo.errors import Unavailable
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo.runtime.serve import ListenAddresses, Platform
 from terrazzo.runtime.service_notify import ServiceManager
 
@@ -66,6 +68,11 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
             return 1 if node.failed.is_set() else 0
         status = await _serve(Platform(config, ports), manager, (stopping, node.failed), started)
         return 1 if node.failed.is_set() else status
+    except (Unavailable, StoreUnavailable) as error:
+        if not node.failed.is_set():
+            raise
+        _log.warning("not all was written at the end, as another node leads: %s", error)
+        return 1
     finally:
         await node.close()
 

@@ -71,8 +71,8 @@ async def open_metadata(
         DatabaseUnusable: the database can't be opened or migrated; says why.
     """
     folder = config.data_dir
-    given = {"statement_s": config.limits.statement_s} | ({} if fence is None else {"fence": fence})
-    database = await Database.open(config.database.url, data_dir=folder, **given)
+    url, statement_s = config.database.url, config.limits.statement_s
+    database = await Database.open(url, data_dir=folder, statement_s=statement_s, fence=fence)
     lifetime.push_async_callback(database.close)
     changes = ChangeWatcher(database)
     await changes.start()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,9 +15,11 @@ import pytest
 from test_stream_replication import content, rocks
 
 from durability.test_acknowledged_is_stored import Publisher, stored_numbers
+from loaded_process import run_loaded_text
 from nats_servers import NatsServer
 from postgresql_server import PostgreSQL
 from running import Platform, answers, wait_for
+from terrazzo_adapters.jetstream import Connection, JetStreamSettings
 
 UIDS = ("cl-1", "cl-2")
 
@@ -57,9 +58,25 @@ def environment(name: str, database: str, nats: NatsServer) -> dict[str, str]:
 
 
 def ask_cluster(node: NodeProcess, *arguments: str) -> str:
-    command = [sys.executable, "-m", "terrazzo", "cluster", *arguments, "--data", str(node.data)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **node.environment})
+    command = ["-m", "terrazzo", "cluster", *arguments, "--data", str(node.data)]
+    ended = run_loaded_text(command, env={**os.environ, **node.environment})
     return ended.stdout + ended.stderr
+
+
+async def _begin_anew(node: NodeProcess, nats: NatsServer) -> NodeProcess:
+    """Deletes the log under a node that is ended; it leads again after the way out that the documents name."""
+    connection = Connection(JetStreamSettings(url=nats.url, name="takeover", replicas=1))
+    await connection.open()
+    await connection.ask("STREAM.DELETE.TAKEOVER_OUT")
+    await connection.close()
+    refused = run_loaded_text(
+        ["-m", "terrazzo", "serve", "--data", str(node.data)], env={**os.environ, **node.environment}
+    )
+    assert refused.returncode == 2
+    assert "it was deleted or is another one; docs/scaling.md says what to do" in refused.stdout + refused.stderr
+    assert "Now set cluster.name to a new name" in ask_cluster(node, "begin-anew")
+    renamed = {**node.environment, "TERRAZZO_CLUSTER__NAME": "takeover-2"}
+    return NodeProcess(node.data, env=renamed, ports=node.ports).wait_leading()
 
 
 @pytest.mark.timeout(300)
@@ -125,13 +142,18 @@ async def test_acknowledged_is_stored_once_whichever_node_dies(
         b.kill()
         b = start("b", ports=b.ports)
         wait_for(lambda: "the node 'a' leads" in b.readiness(), "b stands by again")
-        status = ask_cluster(a, "status")
-        assert "a" in status
-        assert "leads" in status
+        status = json.loads(ask_cluster(a, "status", "--json"))
+        assert {each["node"]: each["state"] for each in status["nodes"]} == {"a": "leads", "b": "follows"}
+        assert (status["leader"], status["epoch"], status["sync"][:8]) == ("a", 3, "verified")
+        assert "'b' is there and follows: end it first" in ask_cluster(a, "forget", "b")
         publishers = load(a)
         assert a.stop(timeout_s=60) == 0
         end(publishers)
         b.wait_leading()
+        check(b)
+        assert b.stop(timeout_s=60) == 0
+
+        b = await _begin_anew(b, nats_server)
         check(b)
         assert b.stop(timeout_s=60) == 0
     finally:

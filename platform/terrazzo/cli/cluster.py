@@ -49,6 +49,7 @@ def register(app: typer.Typer) -> None:
     commands = typer.Typer(help="The nodes around a replicated log.", no_args_is_help=True)
     commands.command("status")(status)
     commands.command("forget")(forget)
+    commands.command("begin-anew")(begin_anew)
     app.add_typer(commands, name="cluster")
 
 
@@ -65,14 +66,25 @@ def status(as_json: JsonOption = False, config: ConfigOption = None, data: DataO
 
 def forget(
     node: Annotated[str, typer.Argument(help="The cluster.node of a node that is gone for good.")],
+    as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
     """Forget a node that is gone, so that the log is not kept for it any more; it can't come back as it was."""
     asyncio.run(_forget(_clustered(config, data), node))
-    print(
-        f"The log is not kept for {node} any more. To use it again, fill its data folder from a backup of another node."
-    )
+    if as_json:
+        print_json({"forgotten": node})
+    else:
+        print(f"The log is not kept for {node} any more. To use it again, fill its data folder from another's backup.")
+
+
+def begin_anew(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
+    """Take the time series of a node that doesn't run as the beginning of a new log; docs/scaling.md says when."""
+    sequence = asyncio.run(_begin_anew(_clustered(config, data)))
+    if as_json:
+        print_json({"sequence": sequence})
+    else:
+        print(f"This node had the log up to frame {sequence:,}. Now set cluster.name to a new name, and start it.")
 
 
 def _clustered(config: ConfigOption, data: DataOption) -> Config:
@@ -137,6 +149,26 @@ async def _forget(config: Config, node: str) -> None:
         await stream.records.delete(PREFIX + node)
     finally:
         await stream.close()
+
+
+async def _begin_anew(config: Config) -> int:
+    """Takes its place in the log from the store; the frame up to which it had it."""
+    from terrazzo.ports.store import StoreUnavailable
+    from terrazzo.replication.position import NOTE, JoinRefused, read_position
+    from terrazzo.runtime.lifetime import Lifetime
+    from terrazzo.runtime.serve import open_store
+
+    async with Lifetime() as lifetime:
+        try:
+            store = await open_store(config, lifetime.tasks)
+            lifetime.push_async_callback(store.close)
+            position = await read_position(store)
+            await store.append((), notes={NOTE: None})
+        except (StoreUnavailable, JoinRefused) as error:
+            raise ConfigError(f"data.dir: {error}") from None
+    if position is None:
+        raise ConfigError(f"data.dir: the time series in {config.data_dir} follow no log")
+    return position.sequence
 
 
 async def _open(config: Config) -> Stream:

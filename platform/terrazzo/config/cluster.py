@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.config.values import ConfigError
-
-if TYPE_CHECKING:
-    from terrazzo.config.sections import Config
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
 
@@ -41,33 +38,37 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     lease_s: Annotated[float, Meta(ge=1, le=300)] = 3.0
 
 
-def check_cluster(config: Config) -> None:
-    """Checks keys that a node needs beside ``stream.kind``.
+class Beside(NamedTuple):
+    """The keys of other sections that a node needs."""
+
+    store_kind: str
+    database_url: str
+    secrets_key: str
+    token_key: str
+    has_bridges: bool
+
+
+def check_cluster(stream: StreamSection, cluster: ClusterSection, beside: Beside) -> None:
+    """Checks keys that a node needs with ``stream.kind``.
 
     Raises:
         ConfigError: naming the key.
     """
-    stream = config.stream
     if stream.kind == "none":
         return
     _check_urls("stream.url", stream.url, ("nats", "tls"), "nats://host:4222")
     if stream.monitor_url:
         _check_urls("stream.monitor_url", stream.monitor_url, ("http", "https"), "http://host:8222")
-    if not config.cluster.node:
+    if not cluster.node:
         raise ConfigError("cluster.node: is required with stream.kind = jetstream: a name that no other node has")
-    if config.store.kind != "embedded":
-        raise ConfigError(
-            "store.kind: stream.kind = jetstream needs embedded, as each node keeps time series of its own"
-        )
-    if not config.database.url.startswith("postgres"):
+    if beside.store_kind != "embedded":
+        raise ConfigError("store.kind: stream.kind = jetstream needs embedded, as each node keeps its own time series")
+    if not beside.database_url.startswith("postgres"):
         raise ConfigError("database.url: stream.kind = jetstream needs PostgreSQL, which all nodes reach")
-    for key, value in (
-        ("database.secrets_key", config.database.secrets_key),
-        ("auth.token_key", config.auth.token_key),
-    ):
+    for key, value in (("database.secrets_key", beside.secrets_key), ("auth.token_key", beside.token_key)):
         if not value:
             raise ConfigError(f"{key}: is required with stream.kind = jetstream, the same on each node")
-    if config.bridge:
+    if beside.has_bridges:
         raise ConfigError("bridge: is not served with stream.kind = jetstream: what waits for a link is on one node")
 
 

@@ -18,7 +18,7 @@ from msgspec import Meta, inspect
 
 from terrazzo.config.backup import BackupSection, check_backup
 from terrazzo.config.bridge import BridgeSection, check_bridges
-from terrazzo.config.cluster import ClusterSection, StreamSection, check_cluster
+from terrazzo.config.cluster import Beside, ClusterSection, StreamSection, check_cluster
 from terrazzo.config.http import check_askers, check_http
 from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
@@ -428,7 +428,10 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     check_users(config.users, config.messenger)
     check_sso(config.sso)
     check_backup(config.backup)
-    check_cluster(config)
+    database = config.database
+    keys = database.secrets_key, config.auth.token_key
+    beside = Beside(config.store.kind, database.url, *keys, has_bridges=bool(config.bridge))
+    check_cluster(config.stream, config.cluster, beside)
 
 
 def _check_listeners(http: HttpSection, mqtt: MqttSection) -> None:

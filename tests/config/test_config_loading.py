@@ -336,6 +336,13 @@ def test_no_key_is_documented_that_does_not_exist() -> None:
 NEEDED_BESIDE = {
     ("store", "kind", "influxdb"): {"TERRAZZO_STORE__URL": "http://localhost:8086"},
     ("broker", "kind", "external"): {"TERRAZZO_BROKER__URL": "mqtt://localhost"},
+    ("stream", "kind", "jetstream"): {
+        "TERRAZZO_STREAM__URL": "nats://localhost:4222",
+        "TERRAZZO_CLUSTER__NODE": "a",
+        "TERRAZZO_DATABASE__URL": "postgresql://localhost/t",
+        "TERRAZZO_DATABASE__SECRETS_KEY": "ab" * 32,
+        "TERRAZZO_AUTH__TOKEN_KEY": "k" * 32,
+    },
 }
 CHOICES = [
     (section, field.encode_name, choice)
@@ -426,6 +433,7 @@ SAMPLES = {
     "ingest.decoders": '["weather-frame"]',
     "ingest.decoder_ms": "20",
     "store.seal": "off",
+    "stream.replicas": "1",
 }
 
 

@@ -13,6 +13,16 @@ from terrazzo.client.exchange import parse_envelope
 from terrazzo.csv_text import bare_text, guard_formula
 from terrazzo.messenger.channels import _member, _read
 from terrazzo.messenger.masking import Mask, secrets_of, shown_url
+from terrazzo.ports.store import Record
+from terrazzo.replication.frame import (
+    HEADER_BYTES,
+    Assembly,
+    FrameDamaged,
+    appended,
+    decode_frame,
+    decode_operation,
+    encode_frames,
+)
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
@@ -109,7 +119,33 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
     ),
 ]
 
+_FRAMES = encode_frames(
+    appended([Record("g/a/t", 5, b'{"a": 1}'), Record("m/1", 6, b'{"b": 2}')], {"state/1": b"x", "labels/2": None}),
+    epoch=1,
+    number=2,
+    most_bytes=1 << 20,
+)
+
+
 PARSERS_OF_BYTES += [
+    Parser(
+        covers=("terrazzo.replication.frame:decode_frame",),
+        run=lambda data: Assembly().add(decode_frame(data)),
+        raises=(FrameDamaged,),
+        worst=(lambda n: b"TZo\x01" + b"\0" * n, lambda n: b"x" * n),
+        samples=tuple(_FRAMES),
+    ),
+    Parser(
+        covers=("terrazzo.replication.frame:decode_operation",),
+        run=decode_operation,
+        raises=(FrameDamaged,),
+        worst=(
+            lambda n: b"\x91" * n,
+            lambda n: b"\x94\x01\xdd" + n.to_bytes(4, "big") + b"\xa1a" * (n // 2),
+            lambda n: b"\x94\x01\x90\xdd" + (n // 4).to_bytes(4, "big") + b"\x93\0\0\xc4\0" * (n // 5) + b"\x80",
+        ),
+        samples=(_FRAMES[0][HEADER_BYTES:], msgspec.msgpack.encode([3, 5]), msgspec.msgpack.encode([0, "a", "1"])),
+    ),
     Parser(
         covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),
         run=parse_manifest,

@@ -24,6 +24,7 @@ MODULES = (
     "replay",
     "backup",
     "doctor",
+    "cluster",
     "support",
     "assistants",
     "shell",

@@ -18,6 +18,7 @@ from msgspec import Meta, inspect
 
 from terrazzo.config.backup import BackupSection, check_backup
 from terrazzo.config.bridge import BridgeSection, check_bridges
+from terrazzo.config.cluster import Beside, ClusterSection, StreamSection, check_cluster
 from terrazzo.config.http import check_askers, check_http
 from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
@@ -243,6 +244,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     limits: LimitsSection = LimitsSection()
     messenger: MessengerSection = MessengerSection()
     backup: BackupSection = BackupSection()
+    stream: StreamSection = StreamSection()
+    cluster: ClusterSection = ClusterSection()
     bridge: tuple[BridgeSection, ...] = ()
 
     @property
@@ -425,6 +428,10 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     check_users(config.users, config.messenger)
     check_sso(config.sso)
     check_backup(config.backup)
+    database = config.database
+    keys = database.secrets_key, config.auth.token_key
+    beside = Beside(config.store.kind, database.url, *keys, has_bridges=bool(config.bridge))
+    check_cluster(config.stream, config.cluster, beside)
 
 
 def _check_listeners(http: HttpSection, mqtt: MqttSection) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from terrazzo.company_turns import CompanyTurns
+from terrazzo.database.fence import Fence
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
@@ -48,7 +49,7 @@ _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "p
 class Database:
     """An open database, migrated to the revision that this version needs."""
 
-    def __init__(self, engine: AsyncEngine, *, statement_s: float = STATEMENT_S) -> None:
+    def __init__(self, engine: AsyncEngine, *, statement_s: float = STATEMENT_S, fence: Fence | None = None) -> None:
         self.own = OwnChanges(secrets.token_hex(8))
         self.engine = engine.execution_options(**{ORIGIN: self.own.origin})
         self._is_sqlite = engine.dialect.name == "sqlite"
@@ -59,6 +60,7 @@ class Database:
         # SQLite has one writer at a time: they queue here, not in its busy loop, and company by company
         self._writers = CompanyTurns("database", at_once=1, waiting=_MOST_WAITING)
         self._hold = WriteHold()
+        self._fence = fence
         self._inside: set[asyncio.Task[Any] | None] = set()  # that have a connection: they get another without waiting
         self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
         self._empty: WeakSet[Any] = WeakSet()  # places of the pool without a connection
@@ -69,7 +71,13 @@ class Database:
 
     @classmethod
     async def open(
-        cls, url: str, *, data_dir: Path, upgrade: bool = True, statement_s: float = STATEMENT_S
+        cls,
+        url: str,
+        *,
+        data_dir: Path,
+        upgrade: bool = True,
+        statement_s: float = STATEMENT_S,
+        fence: Fence | None = None,
     ) -> Database:
         """Opens ``url``, by default a SQLite file in ``data_dir``, and applies missing migrations.
 
@@ -77,12 +85,17 @@ class Database:
             url: an SQLAlchemy URL for SQLite or PostgreSQL; empty for the file in ``data_dir``.
             upgrade: False leaves the database as it is, and refuses one that a server hasn't brought up to date.
             statement_s: how long a statement may take, migrations aside.
+            fence: of a node among several, for PostgreSQL: it is claimed first, and no transaction writes without it.
 
         Raises:
+            Fenced: another node has a newer epoch.
             DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, or another version's database.
         """
-        database = cls(_engine(url, data_dir, create=upgrade), statement_s=statement_s)
+        named = "" if fence is None else fence.application_name
+        database = cls(_engine(url, data_dir, create=upgrade, named=named), statement_s=statement_s, fence=fence)
         try:
+            if fence is not None:
+                await fence.claim(database.engine)
             if upgrade:
                 await migrate(database.engine.execution_options(**{UNLIMITED: True}))
             else:
@@ -189,6 +202,8 @@ class Database:
                 try:
                     await connection.execution_options(**WRITING)
                     async with connection.begin():
+                        if self._fence is not None:
+                            await self._fence.check(connection)
                         yield connection
                 finally:
                     await connection.__aexit__(None, None, None)
@@ -300,11 +315,15 @@ def is_passing(error: Exception) -> bool:
     return error.connection_invalidated or code.startswith(_PASSING)
 
 
-def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
+def _engine(url: str, data_dir: Path, *, create: bool, named: str = "") -> AsyncEngine:
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
     if parsed.get_backend_name() == "postgresql":
         engine = create_async_engine(
-            parsed, pool_size=POSTGRESQL_CONNECTIONS, max_overflow=POSTGRESQL_MORE, pool_pre_ping=True
+            parsed,
+            pool_size=POSTGRESQL_CONNECTIONS,
+            max_overflow=POSTGRESQL_MORE,
+            pool_pre_ping=True,
+            connect_args={"server_settings": {"application_name": named}} if named else {},
         )
         event.listen(engine.sync_engine, "connect", _set_planner)
         return engine

@@ -8,9 +8,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from terrazzo.config.sections import Config
+from terrazzo.errors import Unavailable
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo.runtime.serve import ListenAddresses, Platform
 from terrazzo.runtime.service_notify import ServiceManager
 
@@ -42,12 +44,46 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], Awaitable[None]]) -> int:
-    """Starts the platform, awaits ``started``, serves until SIGTERM, SIGINT or a fatal failure; the exit status."""
+    """Starts the platform, awaits ``started``, serves until SIGTERM, SIGINT or a fatal failure; the exit status.
+
+    One of several nodes (``stream.kind``) stands by until it has the lease.
+    """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stopping.set)
-    platform, manager = Platform(config), ServiceManager(os.environ)
+    manager = ServiceManager(os.environ)
+    if config.stream.kind == "none":
+        return await _serve(Platform(config), manager, (stopping,), started)
+    from terrazzo.runtime.node import Node  # of several, which most are not
+
+    node = Node(config)
+    try:
+        manager.watch(node.tasks)
+        manager.tell_ready(node.say())
+        print(f"Terrazzo stands by: node {config.cluster.node} of the cluster {config.cluster.name}.", flush=True)
+        ports = await node.stand_by(stopping)
+        await manager.stop()
+        if ports is None:
+            return 1 if node.failed.is_set() else 0
+        status = await _serve(Platform(config, ports), manager, (stopping, node.failed), started)
+        return 1 if node.failed.is_set() else status
+    except (Unavailable, StoreUnavailable) as error:
+        if not node.failed.is_set():
+            raise
+        _log.warning("not all was written at the end, as another node leads: %s", error)
+        return 1
+    finally:
+        await node.close()
+
+
+async def _serve(
+    platform: Platform,
+    manager: ServiceManager,
+    ends: Sequence[asyncio.Event],
+    started: Callable[[Platform, ListenAddresses], Awaitable[None]],
+) -> int:
+    loop = asyncio.get_running_loop()
     addresses = await platform.start()
     tune_collector()
     tune_threads()
@@ -64,7 +100,7 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
     try:
         await started(platform, addresses)
         manager.tell_ready(_said(addresses))
-        await _first_of(stopping, platform.failed)
+        await _first_of(*ends, platform.failed)
     finally:
         manager.tell_stopping()
         await manager.stop()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from prometheus_client.registry import Collector
 
 from terrazzo.backup.status import BackupStatus
 from terrazzo.campaigns.runner import CampaignRunner
@@ -17,6 +18,7 @@ from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerSection
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.config.sso import SsoSection
+from terrazzo.database.fence import Fence
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
@@ -30,6 +32,7 @@ from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.stream import Records, ReplicatedLog
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
@@ -61,7 +64,7 @@ from terrazzo_adapters.rocksdb import RocksStore
 if TYPE_CHECKING:
     from terrazzo_adapters.bridge import BridgeSettings
 
-__all__ = ["ListenAddresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
+__all__ = ["ListenAddresses", "Platform", "Ports", "Stream", "new_bridge", "new_caller", "new_mailer"]
 
 _RETENTION_S = 3_600.0
 
@@ -111,7 +114,7 @@ class Platform:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
         self.store = store = await self._open_store()
-        self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
+        self.metadata = metadata = await open_metadata(config, lifetime, clock=clock, fence=self._ports.fence)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
         files = await self._open_files()
         messenger = await self._open_messenger()
@@ -164,6 +167,7 @@ class Platform:
             backups=await self._start_backups(),
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
             tls=open_tls(config, self.terminals.broker),
+            collectors=self._ports.collectors,
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
         return await self._listen(campaigns)
@@ -300,6 +304,35 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     return TimedStore(await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks))
 
 
+async def open_stream(config: Config) -> Stream:
+    """Connects to the log that the section ``stream`` names, and makes its streams where there are none.
+
+    Raises:
+        ConfigError: the client's library is not installed.
+        LogUnusable: the servers or streams are not as they have to be; names the key.
+        LogUnavailable: no server answers.
+    """
+    try:
+        from terrazzo_adapters import jetstream  # its library is heavy, and an extra
+    except ImportError:
+        raise ConfigError("stream.kind: jetstream needs nats-py: pip install 'terrazzo[cluster]'") from None
+    given = msgspec.structs.asdict(config.stream)
+    del given["kind"]
+    most_bytes = int(given.pop("log_gib") * 2**30)
+    settings = jetstream.JetStreamSettings(name=config.cluster.name, most_bytes=most_bytes, **given)
+    sync = await jetstream.check_servers(settings)
+    connection = jetstream.Connection(settings)
+    await connection.open()
+    try:
+        log, records = jetstream.JetStreamLog(connection), jetstream.JetStreamRecords(connection)
+        await log.open()
+        await records.open()
+    except BaseException:
+        await connection.close()
+        raise
+    return Stream(log, records, sync, connection.stats, connection.close)
+
+
 def open_target(section: BackupSection, name: str) -> BackupTarget:
     """The place for backups with a name as in ``backup.target``: a folder, or ``s3://bucket/prefix``.
 
@@ -373,6 +406,17 @@ def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
     return GuardedHttp(Guard(section.allow_private))
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The log and the records of a cluster; ``sync``: what is known of whether the log syncs; ``stats``: counters."""
+
+    log: ReplicatedLog
+    records: Records
+    sync: str
+    stats: msgspec.Struct
+    close: Callable[[], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """The platform's ways to the outside that no configuration key names; the defaults are those of ``terrazzo serve``.
@@ -384,6 +428,8 @@ class Ports:
         new_caller: makes the HTTP client for providers and webhooks, and that for single sign-on.
         new_supervisor: makes the supervisor of all long-lived tasks.
         intake_limits: when reading from terminals pauses, and how much one commit takes.
+        fence: of a node among several, without which it doesn't write to the database.
+        collectors: figures of what is around the platform, for ``/metrics``.
     """
 
     clock: Callable[[], int] = now_us
@@ -392,3 +438,5 @@ class Ports:
     new_caller: Callable[[MessengerSection | SsoSection], HttpCaller] = new_caller
     new_supervisor: NewSupervisor = new_supervisor
     intake_limits: IngestLimits = field(default_factory=IngestLimits)
+    fence: Fence | None = None
+    collectors: Sequence[Collector] = ()

@@ -24,11 +24,16 @@ def open_tls(config: Config, broker: Broker) -> Tls:
     Raises:
         ConfigError: a file can't be used; names the key.
     """
-    http = _open_http(config.http)
+    http = http_certificates(config.http)
     return Tls(http, _watch(config, http, broker))
 
 
-def _open_http(section: HttpSection) -> Certificates | None:
+def http_certificates(section: HttpSection) -> Certificates | None:
+    """The certificate of the HTTP port; None for one without TLS.
+
+    Raises:
+        ConfigError: a file can't be used; names the key.
+    """
     if not section.tls_cert:
         return None
     try:

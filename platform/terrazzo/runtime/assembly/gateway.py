@@ -96,6 +96,7 @@ class GatewayParts:
     backups: BackupStatus
     memory: MemoryShares
     tls: Tls
+    collectors: Sequence[Collector] = ()
 
 
 class GatewayServers:
@@ -293,6 +294,7 @@ class GatewayServers:
             parts.tls.watch,
             BuildCollector(build_info()),
             HostCollector(self._config.data_dir, msgspec.structs.asdict(limits), self._clock),
+            *parts.collectors,
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:

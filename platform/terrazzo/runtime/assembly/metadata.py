@@ -16,6 +16,7 @@ from terrazzo.config.sections import Config
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangesLost, ChangeWatcher
 from terrazzo.database.database import Database
+from terrazzo.database.fence import Fence
 from terrazzo.database.usage import count_missing
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.company_limits import CompanyLimits
@@ -62,14 +63,17 @@ class Metadata:
     first_admin: FirstAdmin | None
 
 
-async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[], int]) -> Metadata:
-    """Opens the database, loads the registry, and follows what other processes change.
+async def open_metadata(
+    config: Config, lifetime: Lifetime, *, clock: Callable[[], int], fence: Fence | None = None
+) -> Metadata:
+    """Opens the database, loads the registry, and follows what other processes change; ``fence``: of ``Database.open``.
 
     Raises:
         DatabaseUnusable: the database can't be opened or migrated; says why.
     """
     folder = config.data_dir
-    database = await Database.open(config.database.url, data_dir=folder, statement_s=config.limits.statement_s)
+    url, statement_s = config.database.url, config.limits.statement_s
+    database = await Database.open(url, data_dir=folder, statement_s=statement_s, fence=fence)
     lifetime.push_async_callback(database.close)
     changes = ChangeWatcher(database)
     await changes.start()

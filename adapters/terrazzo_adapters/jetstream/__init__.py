@@ -1,0 +1,27 @@
+"""The replicated log and its records on NATS JetStream, on nats-py (the extra ``cluster``).
+
+=========== ==========================================================================
+settings    where the servers are, and what is asked of them
+connection  one connection: requests to the JetStream API, errors translated
+streams     makes and checks streams
+monitor     reads of the servers' monitoring whether they sync before they acknowledge
+log         ``JetStreamLog``: frames, appended by the number of the last
+reader      frames in order, by number
+records     ``JetStreamRecords``: small values, changed by compare-and-set
+=========== ==========================================================================
+"""
+
+from terrazzo_adapters.jetstream.connection import Connection, JetStreamStats
+from terrazzo_adapters.jetstream.log import JetStreamLog
+from terrazzo_adapters.jetstream.monitor import check_servers
+from terrazzo_adapters.jetstream.records import JetStreamRecords
+from terrazzo_adapters.jetstream.settings import JetStreamSettings
+
+__all__ = [
+    "Connection",
+    "JetStreamLog",
+    "JetStreamRecords",
+    "JetStreamSettings",
+    "JetStreamStats",
+    "check_servers",
+]

@@ -1,0 +1,125 @@
+"""``JetStreamLog``: a stream of frames, each appended by the number of the last."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from terrazzo.ports.stream import LogFull, Logged, LogState, LogUnusable, StaleWriter
+from terrazzo_adapters.jetstream.connection import Connection, Refused
+from terrazzo_adapters.jetstream.reader import StreamReader
+from terrazzo_adapters.jetstream.streams import make_stream
+
+_WRONG_LAST = 10_071
+_NO_MESSAGE = 10_037
+_ONLY = "0"  # the one partition's part of the subject
+
+
+class JetStreamLog:
+    """``ReplicatedLog`` in the stream ``<NAME>_OUT``, whose frames go to ``<name>.out.0``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        settings = connection.settings
+        self._name = f"{settings.name.upper().replace('-', '_')}_OUT"
+        self._subject = f"{settings.name}.out.{_ONLY}"
+
+    async def open(self) -> None:
+        """Makes the stream where there is none, and checks it.
+
+        Raises:
+            LogUnusable: it can't be made or is set up otherwise.
+            LogUnavailable: the servers don't answer.
+        """
+        settings = self._connection.settings
+        await make_stream(
+            self._connection,
+            self._name,
+            {
+                "subjects": [f"{settings.name}.out.*"],
+                "storage": "file",
+                "retention": "limits",
+                "discard": "new",
+                "num_replicas": settings.replicas,
+                "max_bytes": settings.most_bytes,
+                "max_msgs": -1,
+                "max_age": 0,
+                "max_msgs_per_subject": -1,
+                "deny_delete": True,
+            },
+        )
+
+    @property
+    def most_bytes(self) -> int:
+        """Of one frame: what the servers take."""
+        return self._connection.most_bytes
+
+    async def state(self) -> LogState:
+        """As the stream's leader knows it.
+
+        Raises:
+            LogUnusable: the stream is gone.
+        """
+        try:
+            info = await self._connection.ask(f"STREAM.INFO.{self._name}")
+        except Refused as error:
+            raise LogUnusable(f"stream.url: {error}") from None
+        return _state(info)
+
+    async def publish(self, body: bytes, *, message_id: str, last: int) -> int:
+        """Appends a frame behind the one with the number ``last``."""
+        headers = {"Nats-Msg-Id": message_id, "Nats-Expected-Last-Subject-Sequence": str(last)}
+        stats = self._connection.stats
+        try:
+            sequence = await self._connection.publish(self._subject, body, headers)
+        except Refused as error:
+            if error.code == _WRONG_LAST:
+                stats.stale += 1
+                raise StaleWriter((await self.state()).last) from None
+            if error.is_full:
+                advice = "remove nodes that are gone (terrazzo cluster forget), or give it more (stream.log_gib)"
+                raise LogFull(f"the log is full: {error.text}: {advice}") from None
+            raise LogUnusable(f"stream.url: {error}") from None
+        stats.published += 1
+        stats.published_bytes += len(body)
+        return sequence
+
+    async def find(self, sequence: int) -> Logged | None:
+        """A frame by its number, from the stream's leader."""
+        try:
+            answer = await self._connection.ask(f"STREAM.MSG.GET.{self._name}", {"seq": sequence})
+        except Refused as error:
+            if error.code == _NO_MESSAGE:
+                return None
+            raise LogUnusable(f"stream.url: {error}") from None
+        found = answer["message"]
+        headers = base64.b64decode(found.get("hdrs", ""))
+        return Logged(sequence, base64.b64decode(found.get("data", "")), _message_id(headers))
+
+    def read(self, after: int, created: str) -> StreamReader:
+        """Reads what comes after a frame."""
+        return StreamReader(self._connection, self._name, after=after, created=created, state=self.state)
+
+    async def trim(self, before: int) -> None:
+        """Deletes older frames; the newest one stays, as the next writer names its number."""
+        last = (await self.state()).last
+        if (before := min(before, last)) > 1:
+            try:
+                await self._connection.ask(f"STREAM.PURGE.{self._name}", {"seq": before})
+            except Refused as error:
+                raise LogUnusable(f"stream.url: {error}") from None
+
+
+def _state(info: dict[str, Any]) -> LogState:
+    state = info["state"]
+    first, last = int(state["first_seq"]), int(state["last_seq"])
+    most = int(info["config"].get("max_bytes", -1))
+    return LogState(str(info["created"]), first if state["messages"] else last + 1, last, int(state["bytes"]), most)
+
+
+def _message_id(headers: bytes) -> str:
+    for line in headers.decode("utf-8", "replace").split("\r\n"):
+        name, _, value = line.partition(":")
+        if name == "Nats-Msg-Id":
+            return value.strip()
+    return ""

@@ -1,0 +1,64 @@
+"""Makes streams where there are none, and refuses those that are set up otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from terrazzo.ports.stream import LogUnusable
+from terrazzo_adapters.jetstream.connection import Connection, Refused
+
+_NOT_FOUND = 10_059
+_IN_USE = 10_058  # another process was faster, with other settings
+_NO_REPLICAS = {10_074, 10_005}  # more replicas than one server has, or than there are servers
+_TOO_LITTLE_ROOM = {10_047, 10_028}
+
+
+async def make_stream(connection: Connection, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The information about a stream, made now where it was not there.
+
+    Raises:
+        LogUnusable: it can't be made, or is set up otherwise; says how.
+        LogUnavailable: the servers don't answer.
+    """
+    info = await find_stream(connection, name)
+    if info is None:
+        info = await _create(connection, name, settings)
+    _check(name, settings, info["config"])
+    return info
+
+
+async def find_stream(connection: Connection, name: str) -> dict[str, Any] | None:
+    """The information about a stream, None where there is none."""
+    try:
+        return await connection.ask(f"STREAM.INFO.{name}")
+    except Refused as error:
+        if error.code == _NOT_FOUND:
+            return None
+        raise LogUnusable(f"stream.url: {error}") from None
+
+
+async def _create(connection: Connection, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return await connection.ask(f"STREAM.CREATE.{name}", {"name": name, **settings})
+    except Refused as error:
+        if error.code == _IN_USE and (info := await find_stream(connection, name)) is not None:
+            return info
+        if error.code in _NO_REPLICAS:
+            what = f"{settings['num_replicas']} replicas need as many servers, each with JetStream"
+            raise LogUnusable(f"stream.replicas: {what}: {error.text}") from None
+        if error.code in _TOO_LITTLE_ROOM:
+            raise LogUnusable(f"stream.log_gib: the servers have less room: {error.text}") from None
+        raise LogUnusable(f"stream.url: the stream {name} can't be made: {error.text}") from None
+
+
+def _check(name: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Refuses a stream in which what is acknowledged could be lost, or that would forget by itself."""
+    for key, value in wanted.items():
+        has = found.get(key)
+        if key == "num_replicas":
+            if int(has or 0) < value:
+                advice = f"nats stream edit {name} --replicas {value}, or set stream.replicas"
+                raise LogUnusable(f"stream.replicas: the stream {name} has {has}, {value} are asked for: {advice}")
+        elif key != "max_bytes" and has != value:
+            raise LogUnusable(f"stream.url: the stream {name} has {key} = {has!r}, expected {value!r}")

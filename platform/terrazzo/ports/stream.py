@@ -1,0 +1,134 @@
+"""The port to a replicated log: ``ReplicatedLog`` for frames in one order, ``Records`` for what nodes agree on.
+
+A log numbers its frames from 1 without gaps. It keeps them, synced, on a quorum of its servers before it says so; what
+was trimmed is gone from its beginning, never from between. Every method may raise ``LogUnavailable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+
+class LogUnavailable(Exception):
+    """The log doesn't answer, or takes nothing now; it is unknown whether a frame that was under way is in it."""
+
+
+class LogFull(Exception):
+    """The log has as many bytes as it may have: the frame is not in it. ``str()`` says what to do."""
+
+
+class StaleWriter(Exception):
+    """The log's last frame is another than the writer knows: somebody else has written. ``last``: its number."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(f"another node has written to the log: its last frame is {last}")
+        self.last = last
+
+
+class LogWentBack(Exception):
+    """The log is not the one that was followed: it has fewer frames, was made anew, or lacks frames that are needed.
+
+    ``str()`` says what was found and what to do. Nobody may go on by himself.
+    """
+
+
+class LogUnusable(Exception):
+    """The log's servers or streams are not set up as the platform needs them. ``str()`` names key and reason."""
+
+
+class RecordChanged(Exception):
+    """A record has another revision than the writer knows."""
+
+
+class Logged(NamedTuple):
+    """A frame in the log."""
+
+    sequence: int
+    body: bytes
+    message_id: str
+
+
+class LogState(NamedTuple):
+    """What the log says of itself. ``created``: when it was made, as its servers write it.
+
+    ``first`` is the oldest frame that is there, ``last`` the newest; a log without frames has ``first`` = ``last`` + 1.
+    """
+
+    created: str
+    first: int
+    last: int
+    size: int  # bytes
+    most: int  # bytes that it may have
+
+
+class Revision(NamedTuple):
+    """A record's value, and the revision to name when it is changed."""
+
+    value: bytes
+    revision: int
+
+
+class LogReader(Protocol):
+    """Reads frames one after the other from a place on."""
+
+    async def next(self, wait_s: float) -> list[Logged]:
+        """The next frames, in order and without a gap; empty when none came within ``wait_s``.
+
+        Raises:
+            LogWentBack: the log was made anew or has lost frames, or the next one was trimmed.
+            LogUnavailable: try again.
+        """
+
+    async def close(self) -> None:
+        """Ends it."""
+
+
+class ReplicatedLog(Protocol):
+    """Frames in one order. One writer at a time, kept so by the number of the last frame, which each names."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Of one frame."""
+
+    async def state(self) -> LogState:
+        """As the log's leader knows it."""
+
+    async def publish(self, body: bytes, *, message_id: str, last: int) -> int:
+        """Appends a frame if the newest one has the number ``last``; returns its own number once it is kept.
+
+        Raises:
+            StaleWriter: the newest one has another number; this frame was not appended now.
+            LogFull: it was not appended.
+            LogUnavailable: unknown; ``find`` says so later.
+        """
+
+    async def find(self, sequence: int) -> Logged | None:
+        """A frame by its number, None when there is none, or none any more."""
+
+    def read(self, after: int, created: str) -> LogReader:
+        """Reads what comes after the frame ``after`` of the log that was made at ``created``."""
+
+    async def trim(self, before: int) -> None:
+        """Deletes all frames with smaller numbers; the newest one always stays."""
+
+
+class Records(Protocol):
+    """Small values by key, changed by compare-and-set. Answers come from the leader of their servers, or not at all."""
+
+    async def get(self, key: str) -> Revision | None:
+        """A value; None when there is none."""
+
+    async def put(self, key: str, value: bytes, *, revision: int) -> int:
+        """Sets a value whose present revision is ``revision`` (0: there is none); returns the new one.
+
+        Raises:
+            RecordChanged: it has another.
+            LogUnavailable: unknown.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Deletes a value, if there is one."""
+
+    async def all(self) -> Mapping[str, bytes]:
+        """All values by key."""

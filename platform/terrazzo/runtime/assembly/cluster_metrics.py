@@ -1,0 +1,74 @@
+"""The figures of a node among several, and their names in ``/metrics``; one process has none of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from terrazzo.runtime.assembly.metric_names import Figure
+
+
+class ClusterFigures(msgspec.Struct):
+    """How a node is, read when it is asked."""
+
+    leads: int = 0
+    epoch: int = 0
+    sequence: int = 0
+    lag: int = 0
+    log_first: int = 0
+    log_bytes: int = 0
+    log_limit: int = 0
+    connected: int = 0
+    connects: int = 0
+    disconnects: int = 0
+    requests: int = 0
+    failures: int = 0
+    published: int = 0
+    published_bytes: int = 0
+    stale: int = 0
+    read: int = 0
+    readers: int = 0
+    follower_operations: int = 0
+    follower_refused: int = 0
+    follower_failures: int = 0
+    leader_operations: int = 0
+    settled: int = 0
+    again: int = 0
+    store_again: int = 0
+    full: int = 0
+    is_verified: int = 0
+
+
+CLUSTER = {
+    "terrazzo_cluster_leads": Figure("leads", "1 on the node that serves, 0 on one that stands by"),
+    "terrazzo_cluster_epoch": Figure("epoch", "Epoch of the newest change of the log that this node has"),
+    "terrazzo_cluster_sequence": Figure("sequence", "Number of the newest frame of the log that this node's store has"),
+    "terrazzo_cluster_lag_frames": Figure("lag", "Frames of the log that this node's store doesn't have yet"),
+    "terrazzo_cluster_log_first": Figure("log_first", "Number of the oldest frame that the log has"),
+    "terrazzo_cluster_log_bytes": Figure("log_bytes", "Bytes of the log on each of its servers"),
+    "terrazzo_cluster_log_limit_bytes": Figure("log_limit", "Bytes that the log may have; full, it takes nothing"),
+    "terrazzo_cluster_log_synced": Figure("is_verified", "1 if it is verified that the log syncs what it acknowledges"),
+    "terrazzo_stream_connected": Figure("connected", "1 while there is a connection to a server of the log"),
+    "terrazzo_stream_connects_total": Figure("connects", "Connections to servers of the log that were made"),
+    "terrazzo_stream_disconnects_total": Figure("disconnects", "Connections to servers of the log that were lost"),
+    "terrazzo_stream_requests_total": Figure("requests", "Requests to the servers of the log"),
+    "terrazzo_stream_failures_total": Figure("failures", "Requests that the servers of the log did not serve"),
+    "terrazzo_stream_published_total": Figure("published", "Frames that the log has acknowledged to this node"),
+    "terrazzo_stream_published_bytes_total": Figure("published_bytes", "Bytes of frames that the log has acknowledged"),
+    "terrazzo_stream_stale_total": Figure("stale", "Frames that the log refused because another frame was there"),
+    "terrazzo_stream_read_total": Figure("read", "Frames that this node has read from the log"),
+    "terrazzo_stream_readers_total": Figure("readers", "Times that reading from the log began anew"),
+    "terrazzo_follower_operations_total": Figure("follower_operations", "Changes that the store took from the log"),
+    "terrazzo_follower_refused_total": Figure("follower_refused", "Changes of the log that no node's store takes"),
+    "terrazzo_follower_failures_total": Figure(
+        "follower_failures", "Times that the log or the store did not answer while following"
+    ),
+    "terrazzo_leader_operations_total": Figure("leader_operations", "Changes that this node has put into the log"),
+    "terrazzo_leader_settled_total": Figure(
+        "settled", "Frames whose acknowledgement was lost and that were found in the log"
+    ),
+    "terrazzo_leader_again_total": Figure("again", "Frames sent to the log again because there was no answer"),
+    "terrazzo_leader_store_again_total": Figure(
+        "store_again", "Changes that are in the log and that the store of this node did not take at once"
+    ),
+    "terrazzo_leader_full_total": Figure("full", "Changes for which the log had no room"),
+}

@@ -1,0 +1,319 @@
+"""``Node``: this process as one of several. It follows the log until it has the lease; then it serves.
+
+A node that takes over is in the state of a platform that was killed and starts again: what the log had, its store has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shutil
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from terrazzo.config.sections import Config, ConfigError
+from terrazzo.database.fence import Fence
+from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.stream import (
+    LogFull,
+    LogState,
+    LogUnavailable,
+    LogUnusable,
+    LogWentBack,
+    RecordChanged,
+    Revision,
+    StaleWriter,
+)
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.replication.follower import Follower
+from terrazzo.replication.frame import FrameDamaged
+from terrazzo.replication.leading import ReplicatedStore
+from terrazzo.replication.lease import Lease, LeaseLost, LeaseWatch, decode_lease
+from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, members_of, trim_before
+from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
+from terrazzo.runtime.assembly.cluster_metrics import CLUSTER, ClusterFigures
+from terrazzo.runtime.assembly.collectors import StatsCollector
+from terrazzo.runtime.build_info import build_info
+from terrazzo.runtime.data_folder import close_to_others
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream
+from terrazzo.runtime.standby_page import StandbyPage
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_BEAT_S = 1.0
+_TRIM_S = 10.0
+_AGAIN_S = 0.5
+_ISOLATED_S = 30.0  # a leader that reaches no log for so long ends, so that its terminals find another node
+_OUTDATED = "broker.outdated"
+
+
+class Node:
+    """One node. ``failed`` is set when the process has to end.
+
+    Args:
+        config: with ``stream.kind`` = jetstream.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lifetime = Lifetime()
+        self.tasks: Tasks = self._lifetime.tasks
+        self.failed = self._lifetime.failed
+        self.collector = StatsCollector(CLUSTER, self._figures)
+        self._run = secrets.token_hex(8)
+        self._state = "it connects to the log"
+        self._stream: Stream | None = None
+        self._follower: Follower | None = None
+        self._leading: ReplicatedStore | None = None
+        self._log_state = LogState("", 1, 0, 0, 0)
+        self._failure_log = SparseLog(_log)
+
+    async def stand_by(self, stopping: asyncio.Event) -> Ports | None:
+        """Follows the log until this node has the lease: the platform's ports then. None: the process has to end.
+
+        Raises:
+            ConfigError: this node can't be one of the cluster; says why and what to do.
+            StoreUnavailable, OSError: its own store can't be opened.
+        """
+        page = StandbyPage(self._config, self.say, self.collector)
+        await page.start()
+        try:
+            return await self._unless_ended(self._lead(), stopping)
+        except (LogUnusable, LogWentBack, JoinRefused, NodeTaken, FrameDamaged) as error:
+            raise ConfigError(str(error)) from None
+        finally:
+            await page.stop()
+
+    def say(self) -> str:
+        """What the node does now, for whoever asks it for more than it can give."""
+        return f"this node ({self._config.cluster.node}) stands by: {self._state}"
+
+    async def close(self) -> None:
+        """Gives the lease back, so that another node takes it at once, and closes what it has opened."""
+        await self._lifetime.aclose()
+
+    async def _unless_ended(self, work: Coroutine[Any, Any, Ports], stopping: asyncio.Event) -> Ports | None:
+        leading = asyncio.create_task(work, name="standing by")
+        others = [asyncio.create_task(each.wait(), name="end of the process") for each in (stopping, self.failed)]
+        await asyncio.wait((leading, *others), return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            task.cancel()
+        if leading.done():
+            return leading.result()
+        leading.cancel()
+        await asyncio.wait({leading})
+        return None
+
+    async def _lead(self) -> Ports:
+        section, records = self._config.cluster, (await self._open_stream()).records
+        own = OwnRecord(records, section.node)
+        await self._again(lambda: own.claim(section.lease_s))
+        kept = await self._open_store()
+        follower = await self._again(lambda: self._join(kept))
+        lease = Lease(records, node=section.node, run=self._run)
+        self._repeat("node record", _BEAT_S, lambda: self._write_record(own))
+        following = self.tasks.spawn("follower", follower.follow, OnFailure.STOP)
+        self._lifetime.push_async_callback(following.stop)
+        found = await self._take_lease(lease, kept)
+        self._lifetime.push_async_callback(lease.give_back)
+        self._repeat("lease", section.lease_s / 3, self._renewal(lease))
+        _log.warning("this node (%s) leads the cluster %s, epoch %d", section.node, section.name, lease.epoch)
+        self._put_sessions_away(found)
+        return await self._take_over(kept, follower, following, lease.epoch)
+
+    def _repeat(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
+        """Repeats some work until the node closes; what it raises ends the process."""
+        self._lifetime.push_async_callback(self.tasks.repeat(name, interval_s, work, OnFailure.STOP).stop)
+
+    async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What some work finds, as soon as the log answers."""
+        while True:
+            try:
+                return await work()
+            except LogUnavailable as error:
+                self._state = str(error)
+                self._failure_log.warning("%s", error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _open_stream(self) -> Stream:
+        stream = await self._again(lambda: open_stream(self._config))
+        self._lifetime.push_async_callback(stream.close)
+        if not stream.sync.startswith("verified"):
+            _log.warning("the log is %s", stream.sync)
+        self._stream = stream
+        return stream
+
+    async def _open_store(self) -> TimeSeriesStore:
+        self._config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        close_to_others(self._config.data_dir)
+        kept = await open_store(self._config, self.tasks)
+        self._lifetime.push_async_callback(kept.close)
+        return kept
+
+    async def _join(self, kept: TimeSeriesStore) -> Follower:
+        """A follower at the store's place in the log; the first node of a cluster makes the record of what it is."""
+        stream = self._the_stream
+        log, found = await stream.log.state(), await stream.records.get(LINEAGE)
+        lineage = None if found is None else msgspec.json.decode(found.value, type=Lineage)
+        before = await read_position(kept)
+        is_empty = not await kept.series("") and not set(await kept.notes("")) - {NOTE}
+        position = join(before, lineage, log, is_empty=is_empty, new_id=secrets.token_hex(16))
+        if position != before:
+            await kept.append((), notes={NOTE: position.encode()})
+        if lineage is None:
+            made = Lineage(position.lineage, position.created, is_seeded=not is_empty)
+            try:
+                await stream.records.put(LINEAGE, msgspec.json.encode(made), revision=0)
+            except RecordChanged:
+                return await self._join(kept)
+        self._follower = Follower(stream.log, kept, position)
+        return self._follower
+
+    async def _take_lease(self, lease: Lease, kept: TimeSeriesStore) -> Revision | None:
+        """Waits until this node has the lease; what was found in its place."""
+        watch, clock = LeaseWatch(self._config.cluster.lease_s), asyncio.get_running_loop().time
+        while True:
+            try:
+                found = await lease.look()
+                if watch.may_take(found, clock()):
+                    await kept.check()
+                    if await lease.take(found):
+                        return found
+                if found is not None:
+                    self._state = f"the node {decode_lease(found).node!r} leads"
+            except (LogUnavailable, StoreUnavailable) as error:
+                watch.forget()
+                self._state = str(error)
+                self._failure_log.warning("%s", error)
+            await asyncio.sleep(self._config.cluster.lease_s / 10)
+
+    async def _take_over(self, kept: TimeSeriesStore, follower: Follower, following: Task, epoch: int) -> Ports:
+        """Follows to the log's end and says there that this node leads, after which no former leader can write."""
+        self._state = "it takes over"
+        follower.end()
+        await following.wait()
+        section, log = self._config.cluster, self._the_stream.log
+        while True:
+            last = (await self._again(log.state)).last
+            await follower.follow_to(last)
+            store = ReplicatedStore(kept, log, follower.position, last=last, epoch=epoch, on_lost=self._lose)
+            try:
+                await store.begin(section.node, build_info().version)
+            except (StaleWriter, LogUnavailable, LogFull) as error:
+                self._state = str(error)
+                self._failure_log.warning("%s", error)
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            break
+        self._leading = store
+        self._repeat("trimming of the log", _TRIM_S, self._trim)
+        fence = Fence(section.name, section.node, epoch, self._lose)
+        ports = Ports(fence=fence, collectors=(self.collector,))
+
+        async def opened(_config: Config, _tasks: Tasks) -> TimeSeriesStore:
+            return store
+
+        return replace(ports, open_store=opened)
+
+    def _renewal(self, lease: Lease) -> Callable[[], Awaitable[None]]:
+        clock = asyncio.get_running_loop().time
+        renewed_s = clock()
+
+        async def renew() -> None:
+            nonlocal renewed_s
+            try:
+                await lease.renew()
+                renewed_s = clock()
+            except LeaseLost as error:
+                self._lose(str(error))
+            except LogUnavailable as error:
+                self._failure_log.warning("the lease is not renewed: %s", error)
+                if clock() - renewed_s > max(_ISOLATED_S, 3 * self._config.cluster.lease_s):
+                    self._lose(f"the log has not answered for {clock() - renewed_s:.0f} s")
+
+        return renew
+
+    def _lose(self, why: str) -> None:
+        """Ends the process: another node leads, or has to."""
+        if not self.failed.is_set():
+            _log.critical("this node (%s) ends: %s", self._config.cluster.node, why)
+            self.failed.set()
+
+    async def _write_record(self, own: OwnRecord) -> None:
+        assert self._follower is not None  # joined
+        figures = self._figures()
+        member = Member(
+            self._config.cluster.node,
+            self._run,
+            build_info().version,
+            figures.sequence,
+            leads=bool(figures.leads),
+            seen_us=now_us(),
+            sync=self._the_stream.sync,
+        )
+        try:
+            await own.write(member)
+            self._log_state = await self._the_stream.log.state()
+        except LogUnavailable as error:
+            self._failure_log.warning("%s", error)
+        except NodeTaken as error:
+            self._lose(str(error))
+
+    async def _trim(self) -> None:
+        stream = self._the_stream
+        try:
+            before = trim_before(await stream.log.state(), members_of(await stream.records.all()))
+            if before:
+                await stream.log.trim(before)
+        except LogUnavailable as error:
+            self._failure_log.warning("the log is not trimmed: %s", error)
+
+    def _put_sessions_away(self, found: Revision | None) -> None:
+        """Puts the broker's sessions and retained messages aside if another node has served since they were kept."""
+        before = None if found is None else decode_lease(found).node
+        folder, aside = self._config.data_dir / "broker", self._config.data_dir / _OUTDATED
+        if before is None or before == self._config.cluster.node or not folder.is_dir():
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        _log.warning(
+            "sessions and retained messages of this node are older than those of %s, which led last: they are in %s and"
+            " not used",
+            before,
+            aside,
+        )
+
+    @property
+    def _the_stream(self) -> Stream:
+        assert self._stream is not None  # opened first of all
+        return self._stream
+
+    def _figures(self) -> ClusterFigures:
+        figures = ClusterFigures()
+        if self._stream is not None:
+            for name, value in msgspec.structs.asdict(self._stream.stats).items():
+                setattr(figures, name, value)
+            figures.is_verified = int(self._stream.sync.startswith("verified"))
+        if self._follower is not None:
+            stats, position = self._follower.stats, self._follower.position
+            figures.follower_operations, figures.follower_refused = stats.operations, stats.refused
+            figures.follower_failures = stats.failures
+            figures.sequence, figures.epoch = position.sequence, position.epoch
+        if self._leading is not None:
+            led = self._leading.stats_of_log
+            figures.leads, figures.leader_operations, figures.full = 1, led.operations, led.full
+            figures.settled, figures.again, figures.store_again = led.settled, led.again, led.store_again
+            figures.sequence, figures.epoch = self._leading.position.sequence, self._leading.position.epoch
+        log = self._log_state
+        figures.log_first, figures.log_bytes, figures.log_limit = log.first, log.size, log.most
+        figures.lag = max(0, log.last - figures.sequence)
+        return figures

@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     through_broker(arguments.rounds, arguments.messages)
-    gc.set_threshold(100_000, 20, 50)  # as the platform does
+    gc.set_threshold(30_000, 0, 1_500)  # as the platform does
     for reporting in (OBJECTS[0], OBJECTS[-1]):
         print(f"in one process, up to {reporting} objects reporting", flush=True)
         by_objects(arguments.rounds, reporting=reporting)

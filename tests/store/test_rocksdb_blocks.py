@@ -18,7 +18,7 @@ from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.keyvalue.long_values import packed, unpacked
 from terrazzo_adapters.keyvalue.notes import note_key, noted
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack
+from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack, pieces, up
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -95,6 +95,24 @@ def test_every_question_is_answered_record_by_record(given_commits, start_us, en
         assert await store.first_after(PAIR, start_us) == next((r for r in there if r.time_us > start_us), None)
 
     alone(life)
+
+
+@small_blocks
+@settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
+@given(commits, times, times, st.integers(1, 5), st.sampled_from([0, 20_000]))
+def test_pieces_have_what_is_read_one_by_one(given_commits, start_us, end_us, size, body_size):
+    async def life(store: RocksStore) -> None:
+        await filled(store, given_commits, body_size)
+        view = store._engine.database.rdict.snapshot()
+        for series_id in (1, 2):
+            whole = list(up(view, series_id, start_us, end_us))
+            assert [
+                each for piece in pieces(view, series_id, start_us, end_us) for each in zip(*piece, strict=True)
+            ] == whole
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("terrazzo_adapters.rocksdb.blocks._PIECE_RECORDS", size)
+        alone(life)
 
 
 @small_blocks

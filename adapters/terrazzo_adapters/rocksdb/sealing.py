@@ -16,7 +16,7 @@ from terrazzo.ports.store import Record
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.batch import SeriesHour, put_count
-from terrazzo_adapters.rocksdb.blocks import OrderedBody
+from terrazzo_adapters.rocksdb.blocks import OrderedBody, Piece
 from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up, mark_of
 from terrazzo_adapters.rocksdb.keys import (
@@ -139,10 +139,10 @@ def _block(view: View, series_id: int, start_us: int, extent: Extent | None, rul
     sizes: list[int] = []
     size = 0
     behind_start = _least_order(start_us + 1)
-    for piece in _pieces(blocks.up(view, series_id, start_us, LATEST_US if extent is None else extent.first_us - 1)):
-        orders += [order for order, _ in piece]
-        sizes += [len(body) for _, body in piece]
-        size += sum(sizes[-len(piece) :])
+    for found, bodies in blocks.pieces(view, series_id, start_us, LATEST_US if extent is None else extent.first_us - 1):
+        orders += found
+        sizes += map(len, bodies)
+        size += sum(sizes[-len(bodies) :])
         full = _full(sizes, size, rule.block)
         enough = max(full + rule.slack - 1, bisect_left(orders, behind_start))
         if full and enough < len(orders):
@@ -166,9 +166,9 @@ def _count_to_size(sizes: Iterable[int], size: int) -> int:
     return next(count for count, each in enumerate(accumulate(sizes), 1) if each >= size)
 
 
-def _pieces(records: Iterator[OrderedBody]) -> Iterator[list[OrderedBody]]:
+def _pieces(records: Iterator[OrderedBody]) -> Iterator[Piece]:
     while piece := list(islice(records, _PIECE)):
-        yield piece
+        yield [order for order, _ in piece], [body for _, body in piece]
 
 
 def _least_order(time_us: int) -> bytes:
@@ -287,13 +287,15 @@ def seal(view: View, job: Job, encode: Encode) -> SealedRange:
     if not all(extent.is_within(job.start_us, job.end_us) for extent in before):
         raise Changed
     rows: Counter[SeriesHour] = Counter()
-    base, records = job.series_id << 32, blocks.up(view, job.series_id, job.start_us, job.end_us)
+    base, (series_id, start_us, end_us) = job.series_id << 32, job[:3]
     if before:
-        unsealed = _counted(records, base, rows)
-        records = sealed.up(view, job.series_id, job.start_us, job.end_us, rows=unsealed, strict=True)
-    chunks = _chunks(records, job.records, None if before else partial(_count_hours, base, rows))
+        unsealed = _counted(blocks.up(view, series_id, start_us, end_us), base, rows)
+        pieces = _pieces(sealed.up(view, series_id, start_us, end_us, rows=unsealed, strict=True))
+    else:
+        pieces = blocks.pieces(view, series_id, start_us, end_us)
+    chunks = _chunks(pieces, job.records, None if before else partial(_count_hours, base, rows))
     segments = [_segment(job, chunk, encode) for chunk in chunks]
-    return SealedRange(job, segments, rows, blocks.edges(view, job.series_id, job.start_us, job.end_us))
+    return SealedRange(job, segments, rows, blocks.edges(view, series_id, start_us, end_us))
 
 
 def _counted(rows: Iterator[OrderedBody], base: SeriesHour, counts: Counter[SeriesHour]) -> Iterator[OrderedBody]:
@@ -302,9 +304,7 @@ def _counted(rows: Iterator[OrderedBody], base: SeriesHour, counts: Counter[Seri
         yield each
 
 
-def _chunks(
-    records: Iterator[OrderedBody], most: int, count: Callable[[Sequence[bytes]], None] | None
-) -> Iterator[Chunk]:
+def _chunks(pieces: Iterator[Piece], most: int, count: Callable[[Sequence[bytes]], None] | None) -> Iterator[Chunk]:
     """The records in runs of ``most`` or half as many more, divided between times.
 
     Args:
@@ -313,10 +313,10 @@ def _chunks(
     orders: list[bytes] = []
     bodies: list[bytes] = []
     size = 0
-    for piece in _pieces(records):
-        orders += [order for order, _ in piece]
-        bodies += [body for _, body in piece]
-        size += sum(len(body) for _, body in piece)
+    for piece in pieces:
+        orders += piece[0]
+        bodies += piece[1]
+        size += sum(map(len, piece[1]))
         while end := _end_of_chunk(orders, bodies, size, most):
             yield _chunk(orders[:end], bodies[:end], count)
             del orders[:end], bodies[:end]

@@ -18,9 +18,9 @@ from terrazzo.runtime.service_notify import ServiceManager
 
 _log = logging.getLogger(__name__)
 
-_GC_AFTER = (20_000, 2, 1_500)
+_GC_AFTER = (30_000, 0, 1_500)
 """Objects between two collections: a batch's thousands of records end by themselves. What is looked at in one go, which
-holds the loop, is what has come since the last or the last three; all that there is once in 90,000,000."""
+holds the loop, is what has come since the last or the last two; all that there is once in 90,000,000."""
 
 _SWITCH_S = 0.001
 

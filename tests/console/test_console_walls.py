@@ -42,7 +42,7 @@ def wall(address: str, browser: Browser, plant: DemoPlant) -> Iterator[Tab]:
 
 def test_a_wall_shows_its_dashboard_live_and_asks_for_nothing_else(wall: Tab, plant: DemoPlant) -> None:
     expect(wall.page.get_by_role("heading", level=1)).to_contain_text("Energy centre")
-    energy = wall.page.get_by_role("region", name="Energy, kWh")
+    energy = wall.page.get_by_role("region", name="Energy 总电量")
     expect(energy).to_contain_text("kWh")
     before = energy.inner_text()
     expect(energy).not_to_have_text(before, timeout=60_000)  # it counts on

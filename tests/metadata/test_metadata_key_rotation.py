@@ -232,6 +232,8 @@ LATER_COLUMNS = (
     *(("mapping", name) for name in ("events", "variables")),
     *(("event", name) for name in ("severity", "cleared_cause", "clear_at", "shelved_until", "shelved_by")),
     ("rule", "severity"),
+    *(("company", f"limit_{kind}") for kind in ("records", "record_bytes", "files", "file_bytes")),
+    *(("company", f"limit_{kind}") for kind in ("events", "event_bytes", "publish_per_second")),
     *(("company", f"retention_{kind}") for kind in ("events", "labels", "commands", "messages", "audit")),
     *(("rule", name) for name in ("terminal_list", "tags", "group_list", "minutes", "back_minutes", "digest")),
     ("rule", "digest_at"),

@@ -200,11 +200,10 @@ export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: r
           key={each.key}
           type="button"
           aria-pressed={chosen === each.key}
-          aria-label={`${each.key}: ${each.value.toLocaleString()}`}
           title={`${each.key}: ${each.value.toLocaleString()}`}
           onClick={() => onChoose?.(chosen === each.key ? "" : each.key)}
         >
-          <b aria-hidden="true">{each.value ? brief(each.value) : ""}</b>
+          <b>{each.value ? brief(each.value) : ""}</b>{" "}
           <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true">
             <rect x={1} width={8} y={60 - (58 * each.value) / most} height={(58 * each.value) / most} />
           </svg>

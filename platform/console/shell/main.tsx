@@ -10,7 +10,9 @@ usePreferences();
 followRoutes();
 followSearchKeys();
 keepSession();
-if (route.value.page !== "wall") {
+if (route.value.page === "wall") {
+  document.body.replaceChildren(); // the page came with the login, which a wall has no use for
+} else {
   if (document.querySelector("main.login")) session.value = null; // the page came with the form: whoever asked has no session
   void check();
 }

@@ -3,6 +3,7 @@
  * tests/console/test_console_reasons.py looks through the platform's source: what is said there and missing here fails.
  */
 export const REASONS: readonly (readonly [english: string, chinese: string])[] = [
+  ["the log has not answered for {0} s: nothing is acknowledged", "日志已有 {0} 秒没有应答：任何消息都不会被确认"],
   ["the API key is unknown or was deleted", "API 密钥未知或已被删除"],
   ["the API key has expired", "API 密钥已过期"],
   ["the API key's user or company is deactivated", "API 密钥所属用户或公司已停用"],

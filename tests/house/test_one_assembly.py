@@ -10,7 +10,6 @@ TESTS = Path(__file__).parents[1]
 ALLOWED = {
     "own_platform.py",
     "platform/test_platform_metric_names.py",  # starts nothing
-    "replication/test_replication_figures.py",  # starts nothing
 }
 ASSEMBLY = ("terrazzo.runtime.assembly", "terrazzo.runtime.serve", "terrazzo.runtime.process")
 

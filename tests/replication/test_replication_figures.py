@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terrazzo.runtime.assembly.cluster_metrics import CLUSTER, ClusterFigures
+from terrazzo.runtime.cluster_metrics import CLUSTER, ClusterFigures
 from terrazzo_adapters.jetstream import JetStreamStats
 
 

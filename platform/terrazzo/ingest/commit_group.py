@@ -50,8 +50,10 @@ _MUCH = 2_048  # bytes of a record that was made of a message: of shorter ones a
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
-def _is_much(group: CommitGroup) -> bool:
-    return bool(group.mosaic) and len(group.mosaic[-1][2]) > _MUCH
+def _is_over(group: CommitGroup, deadline_s: float) -> bool:
+    """Whether the time is, or the group's room."""
+    mosaic = group.mosaic
+    return time.perf_counter() > deadline_s or (bool(mosaic) and len(mosaic[-1][2]) > _MUCH and group.has_outgrown())
 
 
 class IngestStats(msgspec.Struct):
@@ -358,9 +360,7 @@ class Recorder:
                         self._on_mapping_failed(tag.uid, error)
                 if correlation and tag.answers:
                     group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
-            if is_watched and (
-                time.perf_counter() > deadline_s or (plans and _is_much(group) and group.has_outgrown())
-            ):
+            if is_watched and _is_over(group, deadline_s):
                 stop = index + 1
                 break
         if plans:

@@ -35,9 +35,9 @@ from terrazzo.replication.leading import ReplicatedStore
 from terrazzo.replication.lease import Lease, LeaseLost, LeaseWatch, decode_lease
 from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, members_of, trim_before
 from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
-from terrazzo.runtime.assembly.cluster_metrics import CLUSTER, ClusterFigures
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
+from terrazzo.runtime.cluster_metrics import CLUSTER, ClusterFigures
 from terrazzo.runtime.data_folder import close_to_others
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream

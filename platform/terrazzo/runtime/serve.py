@@ -169,10 +169,10 @@ class Platform:
             tls=open_tls(config, self.terminals.broker),
             collectors=self._ports.collectors,
         )
-        self.gateway = GatewayServers(config, parts, clock=clock)
-        return await self._listen(campaigns)
+        return await self._listen(GatewayServers(config, parts, clock=clock), campaigns)
 
-    async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
+    async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:
+        self.gateway = gateway
         asked = {
             "backup": backup_answerer(self._backups, self.config),
             "support": support_answerer(self._recent_log, self.tasks, lambda: self.gateway.services.collectors),

@@ -1,0 +1,5 @@
+"""``terrazzo cluster``: the nodes around one log."""
+
+from terrazzo.cli.cluster.command import register
+
+__all__ = ["register"]

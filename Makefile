@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long simulate lint bench bench-short install console screenshots clean site
+.PHONY: run test stress long simulate fuzz lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -43,7 +43,8 @@ LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py t
   tests/mapping/test_mapping_against_oracle.py tests/durability tests/analysis/test_analysis_kill.py tests/contract/test_contract_schemathesis.py \
   tests/store/test_store_against_sqlite.py tests/store/test_mosaic_against_sqlite.py tests/store/test_rocksdb_blocks.py \
   tests/store/test_rocksdb_sealing_killed.py tests/metadata/test_metadata_conditions.py \
-  tests/terminals/test_terminals_claiming_fleet.py tests/rules/test_rule_connections.py
+  tests/terminals/test_terminals_claiming_fleet.py tests/terminals/test_terminals_login_flood.py \
+  tests/rules/test_rule_connections.py tests/contract/test_contract_generators.py
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
@@ -54,9 +55,20 @@ FIRST ?= 0
 simulate: .venv/.installed-test
 	$(BIN)/python tests/simulation/simulate.py --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
+# A coverage-guided fuzzer over each parser, SECONDS each; ONLY those whose name has this in it; ARGS=--keep. Where atheris
+# has no wheel it says so, and nothing is fuzzed.
+SECONDS ?= 60
+fuzz: .venv/.installed-test
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	$(BIN)/python tests/parsers/fuzz.py --seconds $(SECONDS) --only '$(ONLY)' $(ARGS)
+
 # Builds the console after each change of its source; a reload of the page shows it.
 console: install
 	$(BIN)/python platform/console/build.py --watch
+
+# The client for TypeScript, as npm would publish it, in build/.
+client: install
+	$(BIN)/python clients/typescript/build_client.py pack build
 
 # Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese.
 screenshots: .venv/.installed-test

@@ -1,7 +1,8 @@
 """The floods of ``floods.py``: what somebody does who has proved nothing, from addresses of their own.
 
-Run as ``python benchmarks/flooders.py '<JSON of Flood>'``; goes on until its standard input ends, then prints what
-it has done as one JSON line. Each is bounded: so many connections, so many of them made in a second.
+Run as ``python benchmarks/flooders.py '<JSON of Flood>'``; prints ``ready`` when it is under way, goes on until its
+standard input ends, then prints what it has done as one JSON line. Each is bounded: so many connections, so many of
+them made in a second.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import asyncio
 import itertools
 import json
 import os
+import resource
+import struct
 import sys
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -28,6 +32,7 @@ from mqtt_bytes import frame, login
 GATEWAY = "/apiproxy/api"
 UPLOAD = "/object/api/v1/file/upload"
 TIMEOUT_S = 10.0
+READY_S = 90.0
 LARGE = 1 << 20
 
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -40,6 +45,7 @@ class Flood:
     Args:
         ports: by name: http, websocket, tcp, mqtt, mqtt_websocket.
         sources: local addresses, taken in turn.
+        ready: it is under way when so many connections have been made.
         users: the names of the honest user and the honest terminal, whom some floods try to lock out.
     """
 
@@ -48,6 +54,7 @@ class Flood:
     sources: list[str]
     connections: int = 20
     per_second: int = 200
+    ready: int = 1
     users: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -61,6 +68,7 @@ class Flooder:
     def __init__(self, flood: Flood) -> None:
         self.flood = flood
         self.counts: Counter[str] = Counter()
+        self.ready = asyncio.Event()
         self._numbers = itertools.count()
         self._next_s = 0.0
 
@@ -94,6 +102,8 @@ class Flooder:
             asyncio.open_connection("127.0.0.1", self.flood.ports[port], local_addr=(source, 0)), TIMEOUT_S
         )
         self.counts["connected"] += 1
+        if self.counts["connected"] >= self.flood.ready:
+            self.ready.set()
         try:
             yield reader, writer
         finally:
@@ -117,29 +127,31 @@ async def hold(peer: Peer) -> None:
         pass
 
 
+@cache
 def inflating() -> bytes:
-    """900 MiB of blanks, compressed to less than 1 MiB."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    blanks = bytes(16 << 20)
-    return b"".join(packer.compress(blanks) for _ in range(56)) + packer.flush()
+    """896 MiB of blanks, compressed to less than 1 MiB: one compressed piece, again and again."""
+    blanks, pieces = b" " * (16 << 20), 56
+    packer, check = zlib.compressobj(9, zlib.DEFLATED, -15), 0
+    piece = packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(pieces):
+        check = zlib.crc32(blanks, check)
+    head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    return head + piece * pieces + packer.flush() + struct.pack("<LL", check, len(blanks) * pieces)
 
 
+@cache
 def parts() -> bytes:
     """A multipart body of 5,000 parts with long heads."""
     head = b'--b\r\nContent-Disposition: form-data; name="' + b"n" * 150 + b'"\r\n\r\nx\r\n'
     return head * (LARGE // len(head) - 1) + b"--b--\r\n"
 
 
-INFLATING = inflating()
-PARTS = parts()
-
-
 async def inflating_bodies(self: Flooder, _: int) -> None:
-    await self.post(GATEWAY, INFLATING, Content_Type="application/json", Content_Encoding="gzip")
+    await self.post(GATEWAY, inflating(), Content_Type="application/json", Content_Encoding="gzip")
 
 
 async def multipart_bodies(self: Flooder, _: int) -> None:
-    await self.post(UPLOAD, PARTS, Content_Type="multipart/form-data; boundary=b")
+    await self.post(UPLOAD, parts(), Content_Type="multipart/form-data; boundary=b")
 
 
 async def forms_without_a_boundary(self: Flooder, _: int) -> None:
@@ -233,7 +245,9 @@ async def main() -> None:
     """Floods until standard input ends."""
     flooder = Flooder(Flood(**json.loads(sys.argv[1])))
     task = asyncio.create_task(flooder.run(ATTACKS[flooder.flood.name]))
-    print("ready", flush=True)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(flooder.ready.wait(), READY_S)
+    print("ready" if flooder.ready.is_set() else f"not under way: {dict(flooder.counts)}", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     print(json.dumps(flooder.counts), flush=True)
     del task
@@ -242,4 +256,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     os.nice(10)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a flood of silent connections takes over a thousand
     uvloop.run(main())

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import os
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,9 @@ async def chromium(folder: Path) -> AsyncIterator[Tab]:
     profile = folder / "chromium"
     arguments = [*flags, f"--user-data-dir={profile}", "--remote-debugging-port=0", "about:blank"]
     silence = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(program, *arguments, stdout=silence, stderr=silence)
+    process = await asyncio.create_subprocess_exec(
+        program, *arguments, stdout=silence, stderr=silence, start_new_session=True
+    )
     try:
         port_file = profile / "DevToolsActivePort"
         await until(lambda: port_file.exists() and port_file.read_text().count("\n"), "chromium listens", timeout_s=30)
@@ -106,5 +110,6 @@ async def chromium(folder: Path) -> AsyncIterator[Tab]:
                 await socket.close()
             await listening
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)  # the program is a script, and the browser its child
         await process.wait()

@@ -21,7 +21,7 @@ worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 load_module {module};
-events {{ worker_connections 512; }}
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     client_body_temp_path {folder}/body;
@@ -38,14 +38,19 @@ stream {{
 
 
 @contextmanager
-def nginx(folder: Path, *, http: str = "", stream: str = "", ports: tuple[int, ...]) -> Iterator[None]:
-    """Runs nginx with these blocks inside ``http`` and ``stream``, from when it listens on all of ``ports``."""
+def nginx(
+    folder: Path, *, http: str = "", stream: str = "", ports: tuple[int, ...], connections: int = 512
+) -> Iterator[None]:
+    """Runs nginx with these blocks inside ``http`` and ``stream``, from when it listens on all of ``ports``.
+
+    ``connections``: how many it has at a time, those to what is behind among them.
+    """
     program = require_program("nginx")
     if not _STREAM.exists():
         pytest.fail("nginx's stream module is not installed (libnginx-mod-stream)")
     folder.mkdir(parents=True)
     config = folder / "nginx.conf"
-    config.write_text(_CONFIG.format(folder=folder, module=_STREAM, http=http, stream=stream))
+    config.write_text(_CONFIG.format(folder=folder, module=_STREAM, http=http, stream=stream, connections=connections))
     command = [program, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(config)]
     with ServerProcess(command, log=folder / "output.log") as process:
         process.wait_ready(lambda: all(is_open(port) for port in ports))

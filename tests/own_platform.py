@@ -6,6 +6,8 @@ the tests have ``Platform`` and ``Ports`` from here.
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +35,7 @@ __all__ = [
     "store_through",
 ]
 
+_STOP_S = 120.0
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "http": {"port": 0},
     "websocket": {"port": 0},
@@ -73,4 +76,16 @@ async def own_platform(
         yield platform, addresses
         assert not platform.failed.is_set(), "a part of the platform could not go on"
     finally:
-        await platform.stop()
+        await stopped(platform)
+
+
+async def stopped(platform: Platform) -> None:
+    """Stops it. One that doesn't stop fails the test, and says what it waits for, rather than being waited for."""
+    stopping = asyncio.ensure_future(platform.stop())
+    done, _ = await asyncio.wait({stopping}, timeout=_STOP_S)
+    if not done:
+        told = io.StringIO()
+        for task in asyncio.all_tasks():
+            task.print_stack(file=told)
+        raise AssertionError(f"the platform has not stopped within {_STOP_S:.0f} s:\n{told.getvalue()}")
+    stopping.result()

@@ -141,13 +141,15 @@ class Peer:
         assert self.connack is not None, "closed without a CONNACK"
         return int(self.connack[0].value)
 
-    async def publish(self, topic: str, payload: bytes, qos: int = 1, correlation: bytes | None = None) -> int:
+    async def publish(
+        self, topic: str, payload: bytes, qos: int = 1, correlation: bytes | None = None, *, retain: bool = False
+    ) -> int:
         """Publishes; at QoS 1 and 2 waits for the acknowledgement and returns its reason code."""
         properties = None
         if correlation is not None:
             properties = Properties(PacketTypes.PUBLISH)
             properties.CorrelationData = correlation
-        info = self.client.publish(topic, payload, qos, properties=properties)
+        info = self.client.publish(topic, payload, qos, retain, properties)
         if qos:
             await until(lambda: ("pub", info.mid) in self._acks, f"{topic} is acknowledged")
             return int(self._acks[("pub", info.mid)].value)

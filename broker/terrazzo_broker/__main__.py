@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .access.errors import AccessFileError
 from .access.file_hooks import FileHooks
+from .access.folder_modes import close_to_others
 from .admission.descriptors import room_for_sockets
 from .admission.limits import SPARE_SOCKETS
 from .broker import Broker
@@ -161,6 +162,7 @@ def _storage(options: argparse.Namespace) -> Storage:
         return MemoryStorage()
     from .persistence import DiskStorage  # not before it is asked for: RocksDB takes a while to load
 
+    close_to_others(options.data)
     return DiskStorage(options.data)
 
 

@@ -292,6 +292,7 @@ class Broker:
         *,
         correlation_data: bytes | None = None,
         response_topic: str | None = None,
+        user_properties: tuple[tuple[str, str], ...] = (),
         on_outcome: Delivery,
     ) -> bool:
         """Sends at QoS 1 to exactly this client; False, and nothing happens, unless it is connected and has a
@@ -301,7 +302,9 @@ class Broker:
         connection = session.connection if session is not None else None
         if session is None or connection is None or not _may_receive(session, topic):
             return False
-        properties = PublishProperties(correlation_data=correlation_data, response_topic=response_topic)
+        properties = PublishProperties(
+            correlation_data=correlation_data, response_topic=response_topic, user_properties=user_properties
+        )
         message = TrackedMessage(
             topic=topic.encode(),
             payload=payload,

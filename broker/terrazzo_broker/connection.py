@@ -111,7 +111,7 @@ class Connection(ConnectionWriter):
         self.acks: list[bytes] = []
         self.batch: DurableBatch | None = None
         self.waiting: Acknowledgements | None = None
-        self.tokens = 0.0  # publishes that it may still send now, where their rate is limited
+        self.tokens = float(core.publish_pace.of_client)  # publishes that it may still send now, where they are limited
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance

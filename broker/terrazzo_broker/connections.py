@@ -65,6 +65,7 @@ class Connections:
         self._admission = admission
         self._all: set[NetworkConnection] = set()
         self._dirty: list[CollectedOutput] = []
+        self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
         self.is_paused = False  # nothing is read, from those still to come either
         self._is_closing = False
@@ -123,7 +124,9 @@ class Connections:
     def flush_soon(self, connection: CollectedOutput) -> None:
         """Writes what the connection has collected at the end of this turn of the loop."""
         if not self._dirty:
-            asyncio.get_running_loop().call_soon(self._flush_all)
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._flush_all)
         self._dirty.append(connection)
 
     def _flush_all(self) -> None:

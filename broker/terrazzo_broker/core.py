@@ -201,8 +201,14 @@ class BrokerCore:
     # Retained messages
 
     def retain(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
-        """Retains a message; where there may not be more it is counted and dropped. [MQTT-3.3.1-5] of both"""
-        self.note_unretained(message, self.retained.put(topic, message, origin=origin))
+        """Retains a message; where there may not be more it is counted, told and dropped. [MQTT-3.3.1-5] of both"""
+        if not self.settings.retain_available:  # a client of 3.1.1 can't be told
+            self.stats.drop("nothing is retained here")
+            return
+        refusal = self.retained.put(topic, message, origin=origin)
+        self.note_unretained(message, refusal)
+        if refusal and origin is not None:  # the publish itself goes on: its answer can't say it
+            origin.tell_refused(Cause.RETAINED_QUOTA, detail=topic)
 
     def note_unretained(self, message: ApplicationMessage, refusal: str) -> None:
         """Counts a message that isn't retained because of a limit, and says whose it is."""

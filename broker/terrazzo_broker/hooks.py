@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 from mqtt5 import ConnAckReasonCode
 
 
@@ -102,12 +103,13 @@ class PublishGrant:
     owner: str | None = None
 
 
-class Inbound(NamedTuple):
-    """One publish that must be made durable."""
+class Inbound(msgspec.Struct, frozen=True, gc=False):
+    """One publish that must be made durable; what it was granted with must not hold on to it, nothing collects that."""
 
     tag: Any  # PublishGrant.tag
     payload: bytes
     correlation_data: bytes | None = None  # MQTT 5 only
+    traceparent: str | None = None  # of W3C Trace Context, as the user property says it; MQTT 5 only
 
 
 class Batch(Protocol):

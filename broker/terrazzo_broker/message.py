@@ -66,6 +66,21 @@ class TrackedMessage(ApplicationMessage, frozen=True, gc=True, kw_only=True):
     on_outcome: Delivery
 
 
+_TRACEPARENT = b"\x26\x00\x0btraceparent\x00\x37"  # a user property of this name, with a value of 55 bytes
+
+
+def traceparent_of(properties: bytes) -> str | None:
+    """The value of the user property ``traceparent`` among encoded properties; None where it is missing.
+
+    It is looked for by its bytes. What contains them otherwise is text of the same client, for whoever reads it.
+    """
+    at = properties.find(_TRACEPARENT)
+    if at < 0:
+        return None
+    start = at + len(_TRACEPARENT)
+    return properties[start : start + 55].decode("ascii", "replace")
+
+
 def remaining_s(message: ApplicationMessage, now_us: int) -> int:
     """The Message Expiry Interval to send on, in whole seconds, rounded up. [MQTT-3.3.2-6]"""
     return max(0, (message.expires_us - now_us + 999_999) // 1_000_000)

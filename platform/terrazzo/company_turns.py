@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from types import TracebackType
 
 from terrazzo.errors import Throttled
+from terrazzo.reasons import say
 
 _RETRY_AFTER_S = 5.0
 
@@ -52,9 +53,9 @@ class CompanyTurns:
         waiting = self._waiting.setdefault(company_id, deque())
         if len(waiting) >= self._most_waiting:
             self.refused += 1
-            at_a_time = f"{self._of_company} are" if self._of_company > 1 else "one is"
-            info = f"{self._name}: {len(waiting)} of your company wait already, and {at_a_time} done at a time"
-            raise Throttled(info, _RETRY_AFTER_S)
+            values = {"what": self._name, "waiting": len(waiting)}
+            several = say("turns_taken_several", **values, at_once=self._of_company)
+            raise Throttled(several if self._of_company > 1 else say("turns_taken", **values), _RETRY_AFTER_S)
         mine = asyncio.get_running_loop().create_future()
         waiting.append(mine)
         try:
@@ -81,18 +82,26 @@ class CompanyTurns:
         for company_id in list(self._waiting):
             if not self._free:
                 return
-            if self.begin(company_id):
-                mine = self._waiting[company_id][0]
-                self._forget(company_id, mine)
-                if company_id in self._waiting:
+            waiting = self._waiting[company_id]
+            while waiting and waiting[0].done():  # cancelled a moment ago: who waited hasn't run since
+                waiting.popleft()
+            if not waiting:
+                del self._waiting[company_id]
+            elif self.begin(company_id):
+                mine = waiting.popleft()
+                if waiting:
                     self._waiting.move_to_end(company_id)
+                else:
+                    del self._waiting[company_id]
                 mine.set_result(None)
 
     def _forget(self, company_id: int, mine: asyncio.Future[None]) -> None:
-        waiting = self._waiting[company_id]
-        waiting.remove(mine)
-        if not waiting:
-            del self._waiting[company_id]
+        """Takes out one that doesn't wait any longer, if it is still there."""
+        waiting = self._waiting.get(company_id)
+        if waiting is not None and mine in waiting:
+            waiting.remove(mine)
+            if not waiting:
+                del self._waiting[company_id]
 
 
 class Turn:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from terrazzo.reasons import Reason, reason_of, say, told_by
+
 
 class OperationError(Exception):
     """Base of all expected failures. ``str()`` is the ``info`` of the answer: it names the field and the reason."""
+
+    def told(self) -> Reason | msgspec.UnsetType:
+        """The reason as code and parameters; UNSET where the text is not the platform's own."""
+        return reason_of(told_by(self))
 
 
 class BadParameter(OperationError):
@@ -21,6 +29,9 @@ class BadParameter(OperationError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+    def told(self) -> Reason | msgspec.UnsetType:
+        return reason_of(self.reason, field=self.field)
 
 
 class NotAuthenticated(OperationError):
@@ -48,8 +59,11 @@ class NotFound(OperationError):
     """No such record. Gateway 10404, components 500."""
 
     def __init__(self, field: str, value: object) -> None:
-        super().__init__(f"{field}: no record {value!r}")
-        self.field = field
+        self.field, self.reason = field, say("no_record", value=value)
+        super().__init__(f"{field}: {self.reason}")
+
+    def told(self) -> Reason | msgspec.UnsetType:
+        return reason_of(self.reason, field=self.field)
 
 
 class Conflict(OperationError):
@@ -60,7 +74,11 @@ class QuotaExceeded(OperationError):
     """A company has as much of something as it may have; names the limit. 500."""
 
     def __init__(self, field: str, has: int, limit: int, unit: str, key: str) -> None:
-        super().__init__(f"{field}: your company would have {has:,} {unit}, and may have {limit:,} ({key})")
+        self.field, self.reason = field, say("quota_exceeded", has=has, unit=unit, limit=limit, key=key)
+        super().__init__(f"{field}: {self.reason}")
+
+    def told(self) -> Reason | msgspec.UnsetType:
+        return reason_of(self.reason, field=self.field)
 
 
 class Skipped(OperationError):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from terrazzo.errors import Throttled
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 
 NOBODY = 0
@@ -235,8 +236,8 @@ class MemoryShares:
         self.stats.refused[kind] += 1
         has_mib, share_mib = self._owners[owner] / MIB, self.share_bytes / MIB
         _log.warning("company %d has %.0f MiB of memory and gets no more for %s (%s)", owner, has_mib, kind, KEY)
-        info = f"memory: your company holds {has_mib:.0f} MiB, and {share_mib:.0f} while others need it ({KEY})"
-        raise Throttled(info, _RETRY_AFTER_S)
+        told = say("memory_share", held_mib=round(has_mib), share_mib=round(share_mib), key=KEY)
+        raise Throttled(told, _RETRY_AFTER_S)
 
     @contextmanager
     def hold(self, kind: str, owner: int, size: int) -> Iterator[None]:

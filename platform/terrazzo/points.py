@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
+from terrazzo.reasons import say
+
 MAX_UID = 64  # characters of a terminal's uid
 _POSITION = re.compile(r"\$AdapterID-([0-9]{1,6})(?:\.(.*))?", re.DOTALL)
 
@@ -38,15 +40,15 @@ def parse_point(text: str) -> PointText:
     found = _POSITION.fullmatch(text)
     if found is None:
         if text.startswith("$"):
-            raise ValueError(f"{text!r:.80}: expected $AdapterID-<n>, optionally with .<point>")
+            raise ValueError(say("point_expected_adapter", text=text))
         if not text:
-            raise ValueError("is empty; expected $AdapterID-<n>.<point> or <terminal_id>.<point>")
+            raise ValueError(say("point_empty"))
         return PointText(None, text)
     position, key = int(found[1]), found[2]
     if position < 1:
-        raise ValueError(f"{text!r:.80}: terminals are numbered from 1")
+        raise ValueError(say("point_from_1", text=text))
     if key == "":
-        raise ValueError(f"{text!r:.80}: ends in a dot")
+        raise ValueError(say("point_ends_in_dot", text=text))
     return PointText(position, key or "")
 
 
@@ -63,14 +65,14 @@ def find_point(text: str, terminals: Sequence[str], is_known: Callable[[str], bo
     position, rest = parse_point(text)
     if position is not None:
         if position > len(terminals):
-            raise ValueError(f"{text!r:.80}: the object has {len(terminals)} terminals")
+            raise ValueError(say("point_beyond_terminals", text=text, terminals=len(terminals)))
         return Point(terminals[position - 1], rest)
     splits = _splits(rest)
     for knows in (terminals.__contains__, is_known):
         for split in splits:
             if knows(split.terminal_id):
                 return split
-    raise ValueError(f"{text!r:.80}: names no terminal")
+    raise ValueError(say("point_names_no_terminal", text=text))
 
 
 class Reference:

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from terrazzo.reasons import say
+
 DAY_US = 86_400 * 1_000_000
 
 LATEST_US = 2**62
@@ -48,9 +50,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
             moment = moment.replace(tzinfo=zone)
         return from_datetime(moment)
     except (ValueError, OverflowError):
-        raise ValueError(
-            f"{text!r:.80} is not a time: expected YYYY-MM-DD HH:MM:SS, or ISO 8601 with an offset or Z"
-        ) from None
+        raise ValueError(say("no_time", got=text)) from None
 
 
 def format_spaced(time_us: int, zone: tzinfo = UTC) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from api_rig import PASSWORD, Rig
 
 import terrazzo.api.openapi
-from chromium import chromium
+from chromium import Tab, chromium
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 
 FILES = Path(terrazzo.api.openapi.__file__).parent / "docs_page"
+TOKENS = Path(__file__).parents[2] / "platform" / "console" / "style" / "tokens.css"
 OUTSIDE = re.compile(r"(https?:)?//[\w.-]+\.\w+|url\(|@import")
 
 
@@ -22,6 +23,21 @@ def test_no_file_names_anything_outside() -> None:
     assert [file.name for file in files] == ["docs.css", "docs.js", "index.html", "schema.js"]
     for file in files:
         assert OUTSIDE.search(file.read_text(encoding="utf-8")) is None, file.name
+
+
+def _themes(text: str) -> list[dict[str, str]]:
+    """The colours of each block of tokens, in their order."""
+    blocks = re.findall(r"color-scheme: (?:light|dark);([^}]*)\}", text)
+    return [dict(re.findall(r"(--[\w-]+): ([^;]+);", block)) for block in blocks]
+
+
+def test_its_colours_are_those_of_the_console_in_both_themes() -> None:
+    light, dark = _themes(TOKENS.read_text(encoding="utf-8"))
+    own = _themes((FILES / "docs.css").read_text(encoding="utf-8"))
+    assert len(own) == 3  # light, dark by the system, dark by choice
+    assert min(map(len, own)) > 10
+    for found, wanted in zip(own, (light, dark, dark), strict=True):
+        assert found == {name: wanted[name] for name in found}
 
 
 async def test_the_policy_allows_nothing_from_outside(rig: Rig) -> None:
@@ -42,6 +58,11 @@ async def test_it_lists_everything_and_calls_the_api(rig: Rig, tmp_path: Path) -
     async with chromium(tmp_path) as tab:
         await tab.open(f"{base}/docs")
         await tab.wait("document.querySelector('.overview')")
+        assert await _ground(tab) == "rgb(246, 247, 248)"
+        await tab.run("localStorage.setItem('terrazzo-theme', 'dark')")  # chosen in the console
+        await tab.open(f"{base}/docs")
+        await tab.wait("document.querySelector('.overview')")
+        assert await _ground(tab) == "rgb(16, 22, 27)"
         listed = await tab.run("[...document.querySelectorAll('#index a')].map((each) => each.textContent)")
         assert listed[: len(list(TABLE))] == [operation.name for operation in TABLE]
         assert len(listed) > len(list(TABLE)) + len({path.path for path in PATHS})
@@ -89,6 +110,10 @@ async def test_every_entry_fits_a_phone(rig: Rig, tmp_path: Path) -> None:
         )
         assert too_wide == []
         assert tab.errors == []
+
+
+async def _ground(tab: Tab) -> str:
+    return str(await tab.run("getComputedStyle(document.body).backgroundColor"))
 
 
 def _fill(form: str, **values: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ from terrazzo.ports.store import StoreUnavailable
 from waiting import until
 
 ALL_TIME = {"start_time": "2000-01-01 00:00:00", "end_time": "2099-01-01 00:00:00"}
+
+
+@pytest.fixture
+def store(influx: str, tmp_path: Path) -> dict[str, Any]:
+    """The section ``store``, for each kind of store."""
+    return {"kind": "influxdb", "url": influx, "database": tmp_path.name} if influx else {}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, store: dict[str, Any]) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path, store=store) as opened:
+        yield opened
 
 
 async def report(rig: Rig, uid: str, *payloads: bytes, channel: str = "r") -> None:
@@ -73,6 +86,41 @@ async def test_the_next_owner_of_a_uid_reaches_nothing_of_before(rig: Rig) -> No
     assert (await rig.call("get_former_terminal_list"))["total_records"] == 0
 
 
+QUESTIONS = (
+    "SHOW MEASUREMENTS",
+    "SHOW FIELD KEYS",
+    "SHOW SERIES",
+    'SHOW TAG VALUES WITH KEY = "topic"',
+    "SELECT * FROM /.*/",
+    'SELECT * FROM "meter"',
+    'SELECT * FROM "g/meter/r"',
+    'SELECT count(*) FROM "meter"',
+)
+
+
+async def influx(rig: Rig, question: str, who: str) -> str:
+    headers = {"Authorization": f"Token {rig.tokens[who]}"}
+    async with rig.http.get("/influx/query", params={"db": "grid", "q": question}, headers=headers) as answer:
+        return await answer.text()
+
+
+async def test_questions_in_influxql_end_at_the_record_too(rig: Rig) -> None:
+    await rig.add_terminal("meter", "stranger")
+    await report(rig, "meter", b'{"secret": "THEIRTEXT"}')
+    assert "secret" in "".join([await influx(rig, question, "stranger") for question in QUESTIONS])
+    await delete(rig, "meter", "stranger")
+    await rig.add_terminal("meter")
+    await report(rig, "meter", b'{"ours": "OURTEXT"}')
+    for question in QUESTIONS:
+        answer = await influx(rig, question, "admin")
+        assert "secret" not in answer, question
+        assert "THEIRTEXT" not in answer, question
+        answer = await influx(rig, question, "stranger")
+        assert "ours" not in answer, question
+        assert "OURTEXT" not in answer, question
+    assert "ours" in "".join([await influx(rig, question, "admin") for question in QUESTIONS])
+
+
 async def test_the_former_owner_reads_on_under_the_old_id(rig: Rig) -> None:
     old = await rig.add_terminal("meter", "stranger", name="Boiler")
     await report(rig, "meter", b'{"secret": 1}', b"{")
@@ -118,8 +166,10 @@ async def test_an_imported_terminal_begins_anew_too(rig: Rig) -> None:
     assert names == [f"meter#{registry.terminal('meter').id}", "other"]
 
 
-async def test_folders_of_before_know_what_was_deleted_from_the_audit_log(tmp_path: Path) -> None:
-    async with open_rig(tmp_path) as rig:
+async def test_folders_of_before_know_what_was_deleted_from_the_audit_log(
+    tmp_path: Path, store: dict[str, Any]
+) -> None:
+    async with open_rig(tmp_path, store=store) as rig:
         tokens = rig.tokens
         old = await rig.add_terminal("meter", "stranger")
         await rig.add_terminal("nobodys", "stranger")
@@ -130,7 +180,7 @@ async def test_folders_of_before_know_what_was_deleted_from_the_audit_log(tmp_pa
     with sqlite3.connect(tmp_path / "terrazzo.db") as database:  # as a version before has left it
         database.execute("delete from former_terminal")
         database.execute("delete from audit where uid = 'nobodys'")
-    async with open_rig(tmp_path, tokens=tokens) as rig:
+    async with open_rig(tmp_path, tokens=tokens, store=store) as rig:
         for uid in ("meter", "nobodys"):
             await rig.add_terminal(uid)
             assert await grid(rig, uid, "admin") == []
@@ -160,8 +210,8 @@ async def test_while_the_store_cannot_say_who_was_there_new_terminals_begin_anew
         assert rig.services.registry.series_name("other") == "other"
 
 
-async def test_what_a_deleted_terminal_reported_ends_after_its_days(tmp_path: Path) -> None:
-    async with open_rig(tmp_path) as rig:
+async def test_what_a_deleted_terminal_reported_ends_after_its_days(tmp_path: Path, store: dict[str, Any]) -> None:
+    async with open_rig(tmp_path, store=store) as rig:
         tokens = rig.tokens
         old = await rig.add_terminal("meter")
         await report(rig, "meter", *(b'{"n": %d}' % number for number in range(30)), b"{")
@@ -173,7 +223,7 @@ async def test_what_a_deleted_terminal_reported_ends_after_its_days(tmp_path: Pa
         await report(rig, "meter", b'{"n": 2}')
     with sqlite3.connect(tmp_path / "terrazzo.db") as database:
         database.execute("update former_terminal set deleted = 0 where terminal_id = ?", (old,))
-    async with open_rig(tmp_path, tokens=tokens, store={"deleted_retention_days": 1}) as rig:
+    async with open_rig(tmp_path, tokens=tokens, store={**store, "deleted_retention_days": 1}) as rig:
         await until(lambda: rig.platform.parts.former.purged_terminals == 1, "the reports are deleted")
         assert rig.platform.parts.former.purged_records == 31
         assert await grid(rig, old, "admin") == await rejects(rig, "admin", terminal_id=old) == []

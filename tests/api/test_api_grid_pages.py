@@ -72,7 +72,8 @@ def oracle(records: list[Record], topics: list[str], first: int, last: int) -> l
     """Newest first, of the same time the last to arrive first."""
     epoch = datetime(2026, 3, 1, tzinfo=UTC)
     found = []
-    for arrival, (series, time_us, _) in enumerate(records):
+    for arrival, record in enumerate(records):
+        series, time_us = record.series, record.time_us
         second = (time_us - START) // SECOND
         if first <= second <= last and (not topics or series.split("/", 2)[2] in topics):
             time = (epoch + timedelta(seconds=second)).strftime("%Y-%m-%d %H:%M:%S")

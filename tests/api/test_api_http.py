@@ -32,7 +32,7 @@ async def refused(rig: Rig, body: bytes, *, status: int = 200, **headers: str) -
     """The ``info`` of a request that reaches no operation; the server answers the next one."""
     got, answer = await rig.post(body, token=rig.tokens["admin"], **headers)
     assert (got, answer["code"], answer["result"]) == (status, 10401, {})
-    assert set(answer) == {"resp", "actionid", "code", "msg", "info", "result"}
+    assert set(answer) - {"reason"} == {"resp", "actionid", "code", "msg", "info", "result"}
     assert (await rig.call("ping"))["pong"] == "pong"
     return str(answer["info"])
 
@@ -74,6 +74,17 @@ async def test_an_unknown_action_is_not_found(rig: Rig) -> None:
     status, answer = await rig.post(b'{"action": "no_such", "actionid": 3}')
     assert (status, answer["code"], answer["resp"], answer["actionid"]) == (404, 10401, "no_such", 3)
     assert answer["info"] == "action: unknown: 'no_such'"
+    near = {
+        "get_termnal_list": "get_terminal_list",
+        "get_objects_list": "get_object_list",
+        "Login": "login",
+        "lgoin": "login",
+    }
+    for name, meant in near.items():
+        _, answer = await rig.post(json.dumps({"action": name}).encode())
+        assert answer["info"] == f"action: unknown: {name!r}; did you mean {meant}?"
+    _, answer = await rig.post(json.dumps({"action": "g" * 5_000}).encode())
+    assert answer["info"] == f"action: unknown: {'g' * 100!r}"
 
 
 @pytest.mark.parametrize("actionid", ["a", "", 7, 1.50, -0.0, None, True, [1, {"b": None}], {"a": "ü"}, 10**40])

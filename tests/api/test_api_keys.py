@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
 from api_rig import Rig, config_fields, open_rig
+
+from terrazzo.api.kernel import identity
+from terrazzo.sparse_log import SparseLog
 
 GATEWAY = "/apiproxy/api"
 
@@ -57,6 +62,31 @@ async def test_a_key_goes_wherever_a_token_goes(rig: Rig) -> None:
     assert key not in str(await rig.call("get_audit_list", "root"))
 
 
+async def test_refused_keys_are_in_the_log_with_address_and_reason(
+    rig: Rig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await new_key(rig)
+    await rig.call("delete_api_key", uid=made["uid"])
+
+    async def over_http(_: Rig, key: str) -> int:
+        return (await code(rig, key))[0]
+
+    for ask in (over_http, over_websocket, over_tcp):
+        caplog.clear()
+        monkeypatch.setattr(identity, "_log", SparseLog(logging.getLogger(identity.__name__)))
+        for _ in range(5):
+            assert await ask(rig, made["key"]) == 10402
+        told = [each.getMessage() for each in caplog.records if each.name == identity.__name__]
+        assert told[0] == "an API key from 127.0.0.1 was refused: the API key is unknown or was deleted", ask
+        assert len(told) < 5, "at most one within ten seconds"
+        assert made["key"] not in caplog.text
+    assert rig.platform.metadata.api_keys.stats.refused >= 15
+    caplog.clear()
+    monkeypatch.setattr(identity, "_log", SparseLog(logging.getLogger(identity.__name__)))
+    assert (await code(rig, "no token"))[0] == 10402
+    assert "API key" not in caplog.text
+
+
 async def test_a_key_reaches_as_far_as_its_role(rig: Rig) -> None:
     key = (await new_key(rig))["key"]
     assert (await code(rig, key, "get_terminal_list"))[0] == 200
@@ -103,7 +133,8 @@ async def test_a_deleted_key_is_out_at_once_on_open_connections(rig: Rig) -> Non
         assert (await ask("subscribe", kinds=["terminal"]))["code"] == 200
         await rig.call("delete_api_key", uid=made["uid"])
         ended = json.loads(await socket.receive_str(timeout=5))
-        assert ended["end"] == {"code": 10402, "info": "the API key is unknown or was deleted"}
+        reason = {"code": "api_key_unknown", "parameters": {}}
+        assert ended["end"] == {"code": 10402, "info": "the API key is unknown or was deleted", "reason": reason}
         assert (await ask("ping"))["code"] == 10402
 
 

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from api_rig import PASSWORD, Rig, open_rig
 
 from mail_server import MailBox, MailServer
 from own_platform import Ports
+from terrazzo.access import password_reset
 from terrazzo.config.messenger import EmailSection, MessengerProjectSection
 from terrazzo.times import now_us
 from waiting import until
@@ -61,6 +63,21 @@ async def test_an_api_key_changes_no_password(rig: Rig) -> None:
     key = (await rig.call("create_api_key", name="k", role="admin"))["key"]
     refused = await asked(rig, "change_password", key, old_password=PASSWORD, password=NEW)
     assert refused == (200, 10403, "Authorization: an API key changes no password; log in")
+
+
+async def test_nobody_gives_themselves_another_password_without_the_old_one(rig: Rig) -> None:
+    """An administrator's open session, or key, is no way around it."""
+    key = (await rig.call("create_api_key", name="k", role="admin"))["key"]
+    own = "password: yours is changed by change_password, which asks for the old one"
+    for uid in ("admin-user", str((await rig.call("get_user_item", uid="admin-user"))["id"])):
+        assert await asked(rig, "update_user", rig.tokens["admin"], uid=uid, password=NEW) == (200, 10403, own)
+    assert await asked(rig, "update_user", rig.tokens["root"], uid="admin", password=NEW) == (200, 10403, own)
+    for uid in ("admin-user", "viewer-user"):
+        refused = await asked(rig, "update_user", key, uid=uid, password=NEW)
+        assert refused == (200, 10403, "Authorization: an API key changes no password; log in")
+    assert (await asked(rig, "update_user", key, uid="viewer-user", email="a@b.example"))[1] == 200
+    assert (await asked(rig, "login", username="admin-user", password=PASSWORD))[1] == 200
+    assert (await asked(rig, "update_user", rig.tokens["admin"], uid="viewer-user", password=NEW))[1] == 200
 
 
 class Clock:
@@ -115,6 +132,25 @@ async def test_a_code_that_was_mailed_is_good_once(tmp_path: Path) -> None:
         assert await logs_in(rig, "viewer-user", NEW)
         actions = [each["action"] for each in (await rig.call("get_audit_list", username="viewer-user"))["data"]]
         assert {"mail_reset_code", "reset_password", "update"} <= set(actions)
+
+
+async def test_a_refused_code_is_in_the_log_now_and_then(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def told() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.name == password_reset.__name__]
+
+    async with with_mail(tmp_path, reset_minutes=10) as (rig, box, clock):
+        code = await mailed_code(rig, box)
+        assert (await asked(rig, "reset_password", code=code, password="short"))[1] == 10401
+        assert told() == [], "it is the password that is no good"
+        clock.ahead_us += 10 * 60_000_000
+        for _ in range(5):
+            assert (await asked(rig, "reset_password", code=code, password=NEW))[1] == 10401
+        late = "a code for a new password from 127.0.0.1 was refused: code: has expired; ask for a new one"
+        assert told()[0] == late
+        assert len(told()) < 5, "at most one within ten seconds"
+        assert rig.platform.parts.logins.password_resets.stats.refused == 5
+    assert code not in caplog.text
+    assert NEW not in caplog.text
 
 
 async def test_a_stolen_or_late_code_is_no_good(tmp_path: Path) -> None:

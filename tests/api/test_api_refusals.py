@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import mqtt5
 import pytest
 import pytest_asyncio
 from api_rig import Rig, open_rig
@@ -27,7 +28,10 @@ from platform_site import ROOT, Company, Peer, Site, peers, unix_s
 from terrazzo.cli import make_app
 from terrazzo.domain.refusals.reasons import REASONS, STRANGERS_ARE_TOLD
 from terrazzo.ports.control import SOCKET, at_folder
+from terrazzo_simulators.link import LinkOptions, LoginRefused
 from terrazzo_simulators.login import auto_password
+from terrazzo_simulators.scram_link import ScramLink
+from terrazzo_simulators.spec import TerminalSpec
 from waiting import close, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,6 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PACKET_BYTES = 4_096
 FAILURES = 6
 SUBSCRIPTIONS = 30
+RETAINED = 2
 _ADDRESS = "127.0.0.1"
 
 
@@ -85,6 +90,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     pair = Authority(folder / "ca").issue("server")
     mqtt = {"tls_port": 0, "tls_cert": str(pair.cert), "tls_key": str(pair.key)}
     limits = {"mqtt_packet_bytes": PACKET_BYTES, "login_failures": FAILURES, "company_subscriptions": SUBSCRIPTIONS}
+    limits |= {"terminal_retained_messages": RETAINED}
     async with open_rig(folder / "data", limits=limits, mqtt=mqtt) as rig, contextlib.AsyncExitStack() as stack:
         made = World(rig, Site(rig.platform, rig.addresses), folder / "data", await rig.add_config())
         for who in ("admin", "root", "stranger"):
@@ -158,6 +164,24 @@ async def replayed(world: World, make: Callable[..., Peer], uid: str, protocol: 
     return await _connect(make, uid, protocol, password=password)
 
 
+async def wrong_pin_by_scram(world: World, make: Callable[..., Peer], uid: str, protocol: int) -> Got:
+    """The proof in the AUTH is that of another pin."""
+    spec = TerminalSpec(uid=uid, username=f"u-{uid}", pin="guess", dixie=True)
+    link = ScramLink(spec, LinkOptions(port=world.site.port), on_error=lambda: None)
+    with pytest.raises(LoginRefused) as caught:
+        await link.open("guess")
+    return Got(caught.value.reason, str(caught.value))
+
+
+async def unknown_method(world: World, make: Callable[..., Peer], uid: str, protocol: int) -> Got:
+    reader, writer = await asyncio.open_connection(_ADDRESS, world.site.port)
+    asked = mqtt5.ConnectPacket(uid, authentication_method="PLAIN", authentication_data=b"x")
+    writer.write(asked.write())
+    connack, _ = mqtt5.read(await asyncio.wait_for(reader.read(-1), 15))
+    await close(writer)
+    return Got(int(connack.reason_code), connack.reason_str or "")
+
+
 async def rightly(world: World, make: Callable[..., Peer], uid: str, protocol: int) -> Got:
     """With the right credentials: it is the record that refuses."""
     return await _connect(make, uid, protocol)
@@ -199,6 +223,15 @@ async def subscription_quota(world: World, make: Callable[..., Peer], uid: str, 
     for number in range(SUBSCRIPTIONS):
         assert await peer.subscribe(f"g/{uid}/r/{number}") == 1
     return Got(await peer.subscribe(f"g/{uid}/r/one-more"), peer.told)
+
+
+async def retained_quota(world: World, make: Callable[..., Peer], uid: str, protocol: int) -> Got:
+    """The report is stored, and so acknowledged."""
+    peer = make(uid, protocol=protocol)
+    assert await peer.connect() == 0
+    for number in range(RETAINED):
+        assert await peer.publish(f"g/{uid}/r/{number}", b'{"a":1}', retain=True) == 0
+    return Got(await peer.publish(f"g/{uid}/r/one-more", b'{"a":1}', retain=True), peer.told)
 
 
 async def taken_over(world: World, make: Callable[..., Peer], uid: str, protocol: int) -> Got:
@@ -249,6 +282,8 @@ class Way:
         text: what an operator reads, a pattern.
         proven: whether it is known to have been the terminal.
         record: what its record has besides.
+        reason: what it is counted as, where that isn't the act's name.
+        protocols: which of MQTT 3.1.1 and of 5 can be refused so.
     """
 
     act: Act
@@ -258,10 +293,15 @@ class Way:
     proven: bool = True
     record: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    protocols: tuple[int, ...] = (4, 5)
 
     @property
     def name(self) -> str:
         return self.reason or self.act.__name__
+
+    @property
+    def id(self) -> str:
+        return "-".join(filter(None, (self.act.__name__, self.reason)))
 
 
 _STRANGER = {"codes": (0x86, 0x86), "told": STRANGERS_ARE_TOLD, "proven": False}
@@ -280,6 +320,23 @@ WAYS = (
     Way(replayed, (0x86, 0x86), "used before", "not later than that of the last accepted", record={"mode": "auto"}),
     Way(rightly, (0x87, 0x87), "log in by SCRAM", "asks for SCRAM", record={"dixie": 1}, reason="scram_required"),
     Way(
+        wrong_pin_by_scram,
+        text="the user name is right, the password is not",
+        record={"dixie": 1},
+        reason="wrong_pin",
+        protocols=(5,),
+        **_STRANGER,
+    ),
+    Way(
+        unknown_method,
+        (None, 0x8C),
+        "^methods: SCRAM-SHA-1, SCRAM-SHA-256$",
+        "an authentication method that there is none of",
+        proven=False,
+        reason="scram_method",
+        protocols=(5,),
+    ),
+    Way(
         rightly,
         (0x87, 0x87),
         "terminal is disabled",
@@ -293,6 +350,7 @@ WAYS = (
     Way(subscribe_not_allowed, (0x80, 0x87), "this filter is not allowed", "the filter: g/other/r"),
     Way(topic_filter_invalid, (0x80, 0x8F), "not a topic filter", "no topic filter"),
     Way(subscription_quota, (0x80, 0x97), "as many subscriptions as may be", "as many subscriptions as may be"),
+    Way(retained_quota, (0, 0), "^$", "as much is retained as may be: .*g/.*/r/one-more"),
     Way(taken_over, (None, 0x8E), "taken over", "with its client id: from 127.0.0.1"),
     Way(packet_too_large, (None, 0x95), "a packet of 4... bytes", "too large: a packet of"),
     Way(protocol_error, (None, 0x82), "a second CONNECT", "a second CONNECT"),
@@ -301,10 +359,12 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("protocol", [4, 5])
-@pytest.mark.parametrize("way", WAYS, ids=[each.name for each in WAYS])
+CASES = [pytest.param(each, protocol, id=f"{each.id}-{protocol}") for each in WAYS for protocol in each.protocols]
+
+
+@pytest.mark.parametrize(("way", "protocol"), CASES)
 async def test_each_way_to_be_refused(world: World, way: Way, protocol: int) -> None:
-    uid = f"{way.name}-{protocol}".replace("_", "-")
+    uid = f"{way.id}-{protocol}".replace("_", "-")
     await world.company.terminal(uid, **way.record)
     before = await world.counted(way.name)
     async with peers(world.site) as make:
@@ -324,7 +384,8 @@ async def test_each_way_to_be_refused(world: World, way: Way, protocol: int) -> 
     printed = await world.why(uid)
     assert printed.startswith(f"{uid}: ")
     unproven = "" if way.proven else ", unproven"
-    assert f"  {frame['time']}  {way.name} (0x{frame['reason_code']:02X}), from {_ADDRESS}{unproven}\n" in printed
+    code = f" (0x{frame['reason_code']:02X})" if frame["reason_code"] else ""
+    assert f"  {frame['time']}  {way.name}{code}, from {_ADDRESS}{unproven}\n" in printed
     assert frame["text"] in printed
     assert f"to do: {frame['advice']}" in printed
 
@@ -334,12 +395,35 @@ async def test_a_closed_company(world: World, protocol: int) -> None:
     uid, company = f"closed-{protocol}", await world.site.company(f"closing-{protocol}")
     await company.terminal(uid)
     await world.site.entities.companies.update(ROOT, company.actor.company_id, {"is_available": 0})
+    before = await world.counted("company_closed")
     async with peers(world.site) as make:
         got = await _connect(make, uid, protocol)
     assert got == Got(0x87, "the terminal's company is closed" if protocol == 5 else "")
     frame = await world.frame(uid, "company_closed", who="root")
     assert (frame["proven"], frame["reason_code"]) == (True, 0x87)
+    assert await world.counted("company_closed") == before + 1
     assert "company is closed" in await world.why(uid)
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+async def test_who_publishes_too_fast_is_told_why_it_is_read_slowly(world: World, protocol: int) -> None:
+    """What it sends is taken, later: it gets no code, and the operator learns of it."""
+    uid, company = f"fast-{protocol}", await world.site.company(f"paced-{protocol}")
+    await company.terminal(uid)
+    limits = {"limit_publish_per_second": 2}
+    await world.site.entities.companies.update(ROOT, company.actor.company_id, limits)
+    before = await world.counted("publish_rate")
+    async with peers(world.site) as make:
+        peer = make(uid, protocol=protocol)
+        assert await peer.connect() == 0
+        for number in range(6):
+            assert await peer.publish(f"g/{uid}/r", b'{"a":%d}' % number) == 0
+        assert peer.told == ""
+    frame = await world.frame(uid, "publish_rate", who="root")
+    assert (frame["proven"], frame["reason_code"], frame["advice"]) == (True, 0, REASONS["publish_rate"].advice)
+    assert re.search("publishes faster than it may.*: more than 2 a second", frame["text"])
+    assert await world.counted("publish_rate") >= before + 1
+    assert "publish_rate, from 127.0.0.1" in await world.why(uid)
 
 
 @pytest.mark.parametrize("protocol", [4, 5])

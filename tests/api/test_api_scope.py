@@ -188,6 +188,7 @@ SPECIAL: dict[str, Special] = {
         Special(fields={"ids": ["@number.event"], "comment": "@mark"}),
     ),
     "shelve_events": Special(fields={"ids": ["@number.event"], "until": None}),
+    "get_mapped_messages": Special(fields={"topic": None}),
     "get_object_log": Special(fields={"before": None, "kinds": None}),
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
     "replay": Special(fields={"dry_run": 1}),  # the event of `fill` comes of no report

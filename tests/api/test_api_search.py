@@ -11,7 +11,8 @@ from api_rig import Rig
 from terrazzo.api.operations.table import TABLE
 from terrazzo.database.tables.events import EVENT
 from terrazzo.domain.terminal import Terminal
-from terrazzo.metadata.name_search import SEARCHED, rank_of
+from terrazzo.metadata.name_index import rank_of
+from terrazzo.metadata.name_search import SEARCHED
 from terrazzo.times import now_us
 
 BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}

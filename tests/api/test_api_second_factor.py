@@ -209,6 +209,17 @@ async def test_it_is_taken_away_with_its_code_or_by_an_administrator(enrolled: A
     assert (none["code"], none["info"]) == (10401, "uid: user viewer-user has no second factor")
 
 
+async def test_administrators_take_their_own_away_as_everybody_does(enrolled: App) -> None:
+    """An open session is no way around the code."""
+    rig = enrolled.rig
+    await rig.call("update_user", uid="viewer-user", role="admin")
+    rig.tokens["enrolled"] = enrolled.token  # type: ignore[index]
+    refused = await rig.ask("remove_second_factor", "enrolled", uid="viewer-user")
+    reason = "uid: your own is taken away by disable_second_factor, which asks for its code"
+    assert (refused["code"], refused["info"]) == (10403, reason)
+    assert (await enrolled.login())["result"] == {"second_factor": "code"}
+
+
 async def test_a_new_password_leaves_it_and_deletion_takes_it(enrolled: App) -> None:
     rig = enrolled.rig
     await rig.call("update_user", uid="viewer-user", password="quite another one")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 from api_rig import Rig
 
+from platform_site import Site, peers
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.openapi.schemas import Schemas
 from terrazzo.api.operations import terminal_changes
@@ -14,6 +17,7 @@ from terrazzo.api.operations.table import TABLE
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.metadata.repositories import terminal_batches
 from terrazzo_broker.hooks import Client, ConnectRequest
+from waiting import DEADLINE_S, until
 
 SECOND_US = 1_000_000
 AT_US = 1_780_000_000 * SECOND_US  # 2026-05-28 20:26:40 UTC
@@ -47,6 +51,13 @@ async def five(rig: Rig) -> None:
 
 async def listed(rig: Rig, who: str = "admin", **fields: Any) -> list[str]:
     return [record["uid"] for record in await rig.call("get_terminal_list", who, **fields)]
+
+
+async def components(rig: Rig, who: str = "admin", **query: str) -> list[str]:
+    """As ``listed``, by the components' path."""
+    _, answer = await rig.get(LIST, who, **query)
+    assert answer["result"]["total_records"] == len(answer["result"]["data"])
+    return [record["terminal_id"] for record in answer["result"]["data"]]
 
 
 async def test_filters_and_orders(rig: Rig) -> None:
@@ -90,6 +101,8 @@ async def test_who_was_refused_lately(rig: Rig) -> None:
     assert await listed(rig, order_by=["last_refused", "desc"]) == ["t2", "t4", "t5", "t3", "t1"]
     _, answer = await rig.get(LIST, refused_after="2026-01-01 00:00:00")
     assert answer["result"]["total_records"] == 2
+    assert await components(rig, order_by='["last_refused", "desc"]') == ["t2", "t4", "t5", "t3", "t1"]
+    assert await components(rig, order_by='["last_refused", "asc"]') == ["t1", "t3", "t5", "t4", "t2"]
 
 
 async def test_pages_and_totals(rig: Rig) -> None:
@@ -158,6 +171,8 @@ async def test_the_components_list_does_the_same(rig: Rig) -> None:
         ({"online": "1"}, "t2 t4"),
         ({"seen_before": "2026-05-28 20:26:50", "online": "0"}, "t1 t3 t5"),
         ({"order_by": '["last_seen", "desc"]'}, "t2 t3 t4 t5 t1"),
+        ({"order_by": '["config_id", "desc"]'}, "t5 t4 t3 t2 t1"),
+        ({"order_by": '["config_id", "asc"]'}, "t1 t2 t3 t4 t5"),
         ({"where_and": '[["terminal_id", "=", "t4"]]', "online": "1"}, "t4"),
     ]:
         _, answer = await rig.get(LIST, **query)
@@ -197,12 +212,22 @@ async def test_many_are_changed_at_once(rig: Rig) -> None:
     known = rig.services.registry.terminal("t2")
     assert known is not None
     assert not known.is_admitted
+    enabled = await rig.call("update_terminals", uids=["t2", "t3", "t4"], is_available=1)
+    assert (enabled["changed"], enabled["unchanged"], enabled["found"]) == (2, 1, 3)
+    assert [each["is_available"] for each in await rig.call("get_terminal_list")] == [0, 1, 1, 1, 1]
+    known = rig.services.registry.terminal("t2")
+    assert known is not None
+    assert known.is_admitted
     again = await rig.call("update_terminals", uids=["t1", "t5"], is_available=0, config_id=other, tags=["new"])
     assert (again["changed"], again["unchanged"]) == (2, 0)
     assert await listed(rig, tags=["new"]) == ["t1", "t5"]
     assert await listed(rig, where_and=[["config_id", "=", other]]) == ["t1", "t5"]
     assert (await rig.call("update_terminals", uids=["t1"], tags=["new"]))["unchanged"] == 1
-    for batch, uids in ((done["batch"], ["t1", "t2", "t3"]), (again["batch"], ["t1", "t5"])):
+    for batch, uids in (
+        (done["batch"], ["t1", "t2", "t3"]),
+        (enabled["batch"], ["t2", "t3"]),
+        (again["batch"], ["t1", "t5"]),
+    ):
         told = (await rig.call("get_audit_list", batch=batch))["data"]
         assert sorted(each["uid"] for each in told) == uids
         assert {(each["action"], each["username"]) for each in told} == {("update", "admin-user")}
@@ -272,11 +297,53 @@ async def test_lists_by_what_terminals_report_of_their_configuration(rig: Rig) -
         assert " ".join(await listed(rig, configuration=configuration)) == uids
         assert " ".join(await listed(rig, "root", configuration=configuration)) == uids
         assert await listed(rig, "stranger", configuration=configuration) == []
+        assert " ".join(await components(rig, configuration=configuration)) == uids
+        assert await components(rig, "stranger", configuration=configuration) == []
         found = await rig.call("update_terminals", filter={"configuration": configuration}, tags=["x"], dry_run=1)
         assert found["found"] == len(uids.split())
     assert await listed(rig, configuration="differs", online=1) == ["t2", "t4"]
     assert await listed(rig, configuration="agrees", online=0) == ["t1"]
     assert (await rig.ask("get_terminal_list", configuration="wrong"))["code"] == 10401
+
+
+async def test_a_report_that_differs_is_told_with_both_values_and_found(rig: Rig) -> None:
+    config = await rig.add_config(config_script={"limits": {"high": 80}, "interval": 30}, deliver=1)
+    for uid in ("t1", "t2"):
+        await rig.add_terminal(uid, config_id=config)
+    async with peers(Site(rig.platform, rig.addresses)) as make:
+        peer = make("t1")
+        assert await peer.connect(password="p-t1") == 0
+        assert await peer.subscribe("p2p/t1") == 1
+        (message,) = await peer.received(1)
+        version = json.loads(message.payload)["Version"]
+
+        async def told(high: int, state: str) -> dict[str, Any]:
+            """What is said of a terminal once its report has come to a state."""
+            report = {"Version": version, "limits": {"high": high}, "interval": 30}
+            assert await peer.publish("g/t1/p", json.dumps(report).encode()) == 0
+            status = rig.platform.messaging.configurations.status
+            await until(lambda: (found := status("t1")) is not None and found.state.value == state, state)
+            return dict((await rig.call("get_terminal_status", "viewer", terminal_id="t1"))["configuration"])
+
+        shown = await told(70, "differs")
+        assert (shown["state"], shown["version"]) == ("differs", version)
+        assert shown["difference"] == [{"key": "limits.high", "wanted": 80, "reported": 70}]
+        assert shown["reported"]
+        assert await eventually(rig, configuration="differs") == ["t1"]
+        assert await listed(rig, configuration="unreported") == ["t2"]
+        assert await listed(rig, "stranger", configuration="differs") == []
+        shown = await told(80, "confirmed")
+        assert (shown["state"], shown["difference"]) == ("confirmed", [])
+        assert await eventually(rig, configuration="agrees") == ["t1"]
+        assert await listed(rig, configuration="differs") == []
+
+
+async def eventually(rig: Rig, **fields: Any) -> list[str]:
+    """The list, once something is in it: what is known of configurations is written a little later."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (found := await listed(rig, **fields)):  # noqa: ASYNC110 - it is asked for
+            await asyncio.sleep(0.05)
+    return found
 
 
 async def test_many_are_deleted_at_once(rig: Rig) -> None:

@@ -19,7 +19,7 @@ from terrazzo.terminals import tracing
 from terrazzo.terminals.packet_summary import MOST_TEXT, masked, summarize
 from terrazzo.terminals.tracing import MOST_KEPT, PACKETS_PER_SECOND, TerminalTraces, Trace
 from terrazzo_broker.tracing.packet_tap import HEAD_BYTES, OnPacket, TappedPacket
-from waiting import until
+from waiting import close, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PATIENCE_S = 20
@@ -28,7 +28,8 @@ UID = "traced"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path_factory.mktemp("traces") / "data") as opened:
+    folder = tmp_path_factory.mktemp("traces") / "data"
+    async with open_rig(folder, mqtt={"provision_plain": True}) as opened:
         for uid in (UID, "other"):
             await opened.add_terminal(uid)
         await opened.add_terminal("strange", "stranger")
@@ -189,6 +190,22 @@ async def test_one_of_a_company_at_a_time(rig: Rig) -> None:
     await rig.call("delete_terminal", uid="other")
     for uid, who in ((UID, "admin"), ("strange", "stranger")):
         await rig.call("stop_trace", who, terminal_id=uid)
+
+
+async def test_who_is_claiming_is_not_traced(rig: Rig) -> None:
+    """Its record isn't made yet, and what it is told is its pin."""
+    made = await rig.call("create_claim_key", name="k", prefix="new-")
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.addresses.mqtt_port)
+    one = Device(reader, writer)
+    try:
+        assert await one.send(login("new-1", "claim", made["key"])) == b"\x20\x02\0\0"
+        assert await one.send(frame(0x82, b"\0\1", field("p2p/new-1"), b"\1"), 5) == b"\x90\x03\0\1\1"
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await reader.readexactly(1))[0] == 0x32, "the pin"
+        for who in ("admin", "root"):
+            assert (await rig.ask("start_trace", who, terminal_id="new-1"))["code"] == 10404
+    finally:
+        await close(writer)
 
 
 class Taps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import msgspec
 import pytest
 from api_rig import Rig, open_rig
 
+from terrazzo.api.operations.sign_in import wall_links
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
+from terrazzo.domain.actor import SYSTEM
 from terrazzo.ports.store import Record
+from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
 WALL = {"get_wall", "get_wall_values", "get_wall_chart", "get_wall_picture"}
@@ -181,14 +185,43 @@ async def test_a_link_ends_at_once_however_it_ends(plant: Plant) -> None:
     assert (await plant.ask("get_wall", third))["code"] == 10402
 
 
+async def test_a_link_of_a_closed_company_shows_nothing_whoever_made_it(plant: Plant) -> None:
+    """A super user is of another company, which is open."""
+    rig = plant.rig
+    company = await rig.call("create_company", "root", name="third")
+    fields = {"name": "Hall", "script": plant.script(), "permission_company_id": company["id"], **BY}
+    uid = (await rig.call("create_dashboard", "root", **fields))["uid"]
+    key = (await rig.call("renew_wall_link", "root", uid=uid))["key"]
+    assert (await plant.ask("get_wall", key))["code"] == 200
+    for is_available, code in ((0, 10402), (1, 200)):
+        await rig.services.entities.companies.update(SYSTEM, company["id"], {"is_available": is_available})
+        for action in ("get_wall", "get_wall_values"):
+            assert (await plant.ask(action, key))["code"] == code
+
+
 NO_KEYS = ["", "tzw_", "tzw_" + "a" * 43, "tzw_" + "\xe9" * 43, "tzk_" + "a" * 43, "tzw_" + "a" * 9_000]
 
 
 @pytest.mark.parametrize("key", NO_KEYS)
-async def test_what_is_no_key_opens_nothing(plant: Plant, key: str) -> None:
+async def test_what_is_no_key_opens_nothing(plant: Plant, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    refused = plant.rig.services.wall_links.stats.refused
     for action in WALL - {"get_wall_chart", "get_wall_picture"}:
         answer = await plant.rig.ask(action, "nobody", Authorization=f"Bearer {key}")
         assert answer["code"] == 10402
+    assert plant.rig.services.wall_links.stats.refused == refused + len(WALL) - 2
+    assert len(key) < 20 or key not in caplog.text
+
+
+async def test_a_refused_link_is_in_the_log_now_and_then(
+    plant: Plant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wall_links, "_log", SparseLog(logging.getLogger(wall_links.__name__)))
+    for _ in range(5):
+        await plant.rig.ask("get_wall", "nobody", Authorization=f"Bearer {NO_KEYS[2]}")
+    told = [each.getMessage() for each in caplog.records if each.name == wall_links.__name__]
+    ended = "this link was ended, or there never was one: ask for another"
+    assert told[0] == f"a wall's link from 127.0.0.1 was refused: {ended}"
+    assert len(told) < 5, "at most one within ten seconds"
 
 
 async def test_users_tokens_open_no_wall_and_others_dashboards_get_no_link(plant: Plant) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
 from terrazzo.ports.backup_target import Held, TargetFailed
@@ -58,6 +61,18 @@ def test_half_a_content_is_none(tmp_path):
         target.put("objects/ab/x", tmp_path)  # a folder: it can't be read
     assert list(target.held("")) == []
     assert [path for path in (tmp_path / "target").rglob("*") if path.is_file()] == []
+
+
+def test_what_a_killed_backup_left_goes_after_a_day_and_what_another_one_writes_stays(tmp_path):
+    target = FolderTarget(tmp_path / "target")
+    target.put_bytes("objects/ab/x", b"whole")
+    left, written = (tmp_path / "target/objects/ab" / f"y.{name}.part" for name in ("01234567", "89abcdef"))
+    for draft in (left, written):
+        draft.write_bytes(b"half")
+    os.utime(left, (time.time() - 90_000,) * 2)
+    assert list(target.held("objects/")) == [Held("objects/ab/x", 5)]
+    assert not left.exists()
+    assert written.exists()
 
 
 def test_a_storage_that_is_not_there_is_named(bucket):

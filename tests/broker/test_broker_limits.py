@@ -6,9 +6,9 @@ import asyncio
 
 import mqtt5
 import pytest
+from own_broker import RecordingHooks
 from raw_client import publish_4, until
 
-from broker.conftest import RecordingHooks
 from terrazzo_broker import Accept
 from terrazzo_broker.admission import publish_pace
 from terrazzo_broker.admission.publish_pace import PublishPace
@@ -95,6 +95,15 @@ async def test_a_fast_publisher_is_read_more_slowly(start, dial):
             assert await client.receive() == (0x40, number.to_bytes(2, "big"))
     assert loop.time() - started_s > 0.9
     assert running.broker.stats.rate_limited >= 1
+
+
+async def test_a_few_publishes_after_the_login_are_within_the_rate(start, dial):
+    running = await start(publish_per_second=50)
+    client = await dial("c", port=running.port, version=4)
+    for number in range(1, 4):
+        client.send(publish_4("t", b"x", qos=1, packet_id=number))
+        assert await client.receive() == (0x40, number.to_bytes(2, "big"))
+    assert running.broker.stats.rate_limited == 0
 
 
 async def test_the_clients_of_an_owner_have_a_rate_together(start, dial):

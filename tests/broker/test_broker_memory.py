@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from own_broker import RecordingHooks
 from raw_client import until
 
-from broker.conftest import RecordingHooks
 from mqtt_bytes import field, frame
 from terrazzo_broker import Accept, ConnectRequest, PublishGrant
 from terrazzo_broker.message import ApplicationMessage

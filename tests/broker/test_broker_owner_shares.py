@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_broker import RecordingHooks, Running
 from raw_client import RawClient, until
 
-from broker.conftest import RecordingHooks, Running
 from terrazzo_broker import Accept, Broker, BrokerSettings, ConnectRequest
 from terrazzo_broker.persistence import DiskStorage
 

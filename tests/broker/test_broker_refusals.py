@@ -5,9 +5,9 @@ from __future__ import annotations
 import mqtt5
 import pytest
 from mqtt5 import ConnAckReasonCode
+from own_broker import RecordingHooks
 from raw_client import connect_4, frame, subscribe_5, until
 
-from broker.conftest import RecordingHooks
 from mqtt_bytes import login
 from terrazzo_broker import Accept, Broker, BrokerSettings, Refuse
 from terrazzo_broker.refusals import TOLD, Cause, cause_of
@@ -190,6 +190,14 @@ class TestPackets:
             client.publish(topic, b"x", qos=1, packet_id=packet_id, retain=True)
         assert [int((await client.receive()).reason_code) for _ in range(2)] == [0x10, 0x97]
         assert told(running) == [(Cause.RETAINED_QUOTA, "c", "", 0x97, "b")]
+
+    async def test_what_is_passed_on_and_not_retained(self, start, dial):
+        """At QoS 0 no answer can say it: whoever asks why is told all the same."""
+        running = await start(retained_messages=1)
+        client = await dial("c", port=running.port)
+        for topic in ("a", "b", "a"):
+            client.publish(topic, b"x", retain=True)
+        await until(lambda: told(running) == [(Cause.RETAINED_QUOTA, "c", "", 0, "b")])
 
     async def test_who_publishes_too_fast(self, start, dial):
         running = await start(publish_per_second=1)

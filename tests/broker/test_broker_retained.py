@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mqtt5
 import pytest
-from raw_client import RawClient, until
+from own_broker import RecordingHooks
+from raw_client import RawClient, publish_4, until
 
-from broker.conftest import RecordingHooks
 from terrazzo_broker import Accept, Broker, BrokerSettings, ConnectRequest, PublishGrant
 from terrazzo_broker.delivery.retained_delivery import PIECE_BYTES
 from terrazzo_broker.message import ApplicationMessage
@@ -296,3 +297,29 @@ async def test_nothing_is_left_of_a_delivery_that_is_over(start: Any, dial: Any)
             await subscriber.receive()
         await subscriber.silence()
         assert running.broker.sessions["b"].connection.retained is None, "each acknowledgement would look for more"
+
+
+async def test_what_retains_nothing_says_so() -> None:
+    """[MQTT-3.2.2-13] [MQTT-3.2.2-14]; a client of 3.1.1 can't be told, and its message goes on without being kept."""
+    broker = Broker(BrokerSettings(retain_available=False, sys_interval_s=0), RecordingHooks())
+    port = await broker.listen_tcp("127.0.0.1", 0)
+    try:
+        client = await RawClient.open(port)
+        assert (await client.connect("a-1")).retain_available is False
+        client.publish("a/b", b"1", qos=1, retain=True, packet_id=7)
+        assert (await client.receive()).reason_code == 0x9A
+        await client.closed()
+        will = mqtt5.Will(topic="a/b", payload=b"gone", retain=True)
+        refused = await RawClient.open(port)
+        assert (await refused.connect("a-2", will=will)).reason_code == 0x9A
+        older = await RawClient.open(port, version=4)
+        await older.connect("a-3")
+        older.send(publish_4("a/b", b"1", qos=1, packet_id=3, retain=True))
+        assert await older.receive() == (0x40, b"\0\x03")
+        assert not list(broker.retained.walk("#", ""))
+        assert broker.stats.dropped == {"nothing is retained here": 1}
+        for each in (client, refused, older):
+            each.writer.close()
+            await each.writer.wait_closed()
+    finally:
+        await broker.close(1.0)

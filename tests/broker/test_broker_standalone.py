@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
@@ -149,3 +152,30 @@ def test_amqtt_client(port):
         return payloads
 
     assert sorted(asyncio.run(exchange())) == [b"0", b"1", b"2"]
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """The permissions of a folder and all in it."""
+    found = {str(each.relative_to(folder)): each for each in (folder, *folder.rglob("*"))}
+    return {name: stat.S_IMODE(each.lstat().st_mode) for name, each in found.items() if not each.is_symlink()}
+
+
+def test_the_data_folder_is_its_owners_alone(tmp_path: Path):
+    """One that is made, and one that was there before, open to others as a version before has left it."""
+    data = tmp_path / "data"
+    umask = os.umask(0o022)
+    try:
+        with standalone("--allow-anonymous", "--data", str(data)):
+            new = modes(data)
+        for path in (data, *data.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        (tmp_path / "elsewhere").write_text("not ours")
+        (data / "link").symlink_to(tmp_path / "elsewhere")
+        with standalone("--allow-anonymous", "--data", str(data), "--log-level", "error"):
+            old = modes(data)
+    finally:
+        os.umask(umask)
+    for found in (new, old):
+        assert len(found) > 3
+        assert not {name: oct(mode) for name, mode in found.items() if mode & 0o077}
+    assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o644, "what a link points to is somebody's"

@@ -33,6 +33,26 @@ async def test_a_failed_task_starts_again(monkeypatch):
     assert not task.is_running
 
 
+async def test_what_fails_as_it_is_cancelled_ends_and_does_not_begin_anew(monkeypatch):
+    monkeypatch.setattr(tasks, "FIRST_PAUSE_S", 0.01)
+    runs, waits = [], asyncio.Event()
+
+    async def work():
+        runs.append(None)
+        try:
+            waits.set()
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("planted")
+
+    task = RestartingTasks(Stats()).spawn("a task", work, OnFailure.RESTART)
+    await waits.wait()
+    async with asyncio.timeout(20):
+        await task.stop()
+    assert len(runs) == 1
+    assert not task.is_running
+
+
 async def test_a_task_that_returns_is_done():
     async def work():
         return None

@@ -56,6 +56,22 @@ def fill(platform: Platform) -> None:
     client.call("import_objects", rows=[{"name": "second", "object_list": [first["uid"]]}])
 
 
+def test_a_planted_formula_is_text_in_the_bytes_of_the_file(source: Platform) -> None:
+    asked = urllib.request.Request(f"{source.url}/bulk/terminals", headers={"Authorization": f"Bearer {source.token}"})
+    client = source.client
+    config = client.call("import_terminal_configs", rows=[{"name": "planted"}])
+    assert config["created"] == 1
+    row = {"uid": "planted", "name": "=1+1", "type": "-1", "config_id": "planted", "mode": "pwd"}
+    client.call("import_terminals", rows=[row | {"username": "u", "pin": "p", "keep_alive": 60}])
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            lines = answer.read().splitlines()
+    finally:
+        client.call("delete_terminal", uid="planted")
+    (line,) = [line for line in lines if line.startswith(b"planted,")]
+    assert line.startswith(b"planted,1,'=1+1,,'-1,"), line
+
+
 def test_an_export_makes_the_same_records_on_an_empty_platform(tmp_path: Path, source: Platform) -> None:
     files = {
         (name, form): export(source.client, name, format=form, secrets=True)

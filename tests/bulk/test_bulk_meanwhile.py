@@ -12,6 +12,7 @@ import pytest
 
 from running import PASSWORD, Platform, wait_for
 from terrazzo.client import Client, ClientError
+from terrazzo.client.bulk import Progress
 
 TERMINALS = 10_000
 HEAD = "uid,name,type,config_id,mode,username,pin\n"
@@ -66,16 +67,18 @@ def test_ten_thousand_terminals_while_one_reports_and_users_log_in(tmp_path: Pat
         last.loop_stop()
 
 
-def test_a_killed_import_is_whole_or_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [0, 1_000])
+def test_a_killed_import_is_whole_or_not_there(tmp_path: Path, written: int) -> None:
     terminals = 2_000
+
+    def kill(progress: Progress) -> None:
+        if progress.stage == "write" and progress.done >= written:
+            platform.kill()
+
     with Platform(tmp_path / "data") as platform:
         platform.login().add_config("Standard")
         with Client(platform.url, token=platform.token) as client, pytest.raises(ClientError):
-            client.import_records(
-                "terminals",
-                file_of(terminals),
-                on_progress=lambda progress: platform.kill() if progress.stage == "write" else None,
-            )
+            client.import_records("terminals", file_of(terminals), on_progress=kill)
     with platform.again() as after:
         found = sum(1 for _ in after.login().client.terminals())
         assert found in (0, terminals)

@@ -91,12 +91,45 @@ async def test_no_signature_is_a_wrong_one(rig: Rig, query: str) -> None:
 async def test_an_expired_address(rig: Rig) -> None:
     links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
     assert isinstance(links, SignedLinks)
-    old = SignedLinks(links._files, key=links._key, base_url="", lifetime_s=-1)
+    old = SignedLinks(links._files, key=links._key, base_url="", lifetime_s=-1, terminal=rig.services.registry.terminal)
     row = await rig.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
     assert terminal is not None
     async with rig.http.get((await old.link(terminal, row["uid"])).url) as response:
         answer = await response.json()
     assert (response.status, answer["code"], answer["info"]) == (403, 10403, "expires: the address has expired")
+
+
+async def status_of(rig: Rig, path: str) -> int:
+    async with rig.http.get(path) as response:
+        await response.read()
+        return response.status
+
+
+async def test_an_address_is_its_terminals_while_that_is_let_in(rig: Rig) -> None:
+    """Disabled, deleted, another company's by now, or of a company that was closed: the address is good no more."""
+    path, call = await address(rig), rig.call
+    fields = await call("get_terminal_item", uid="t1")
+    await call("update_terminal", **{**fields, "is_available": 0})
+    assert await status_of(rig, path) == 403
+    await call("update_terminal", **{**fields, "is_available": 1})
+    assert await status_of(rig, path) == 200
+    heard: list[tuple[str, str]] = []
+    links = rig.services.firmware
+    assert isinstance(links, SignedLinks)
+    links.downloads.listen(lambda uid, file: heard.append((uid, file)))
+    await call("delete_terminal", uid="t1")
+    assert await status_of(rig, path) == 403
+    await rig.add_terminal("t1", "stranger")
+    assert await status_of(rig, path) == 403
+    assert heard == [], "campaigns of the next owner hear of no download"
+    theirs = (await call("get_company_list", "root", where_and=[["name", "=", "other"]]))["data"][0]
+    row = await rig.services.files.add(rig.services.tokens.verify(rig.tokens["stranger"]), "b.bin", pieces(CONTENT))
+    terminal = rig.services.registry.terminal("t1")
+    assert terminal is not None
+    path = (await links.link(terminal, row["uid"])).url.removeprefix(rig.addresses.http)
+    assert await status_of(rig, path) == 200
+    await rig.services.entities.companies.update(SYSTEM, theirs["id"], {"is_available": 0})
+    assert await status_of(rig, path) == 403
 
 
 @pytest.mark.parametrize("path", ["../../../etc/passwd", "%2e%2e/%2e%2e/x", "..%2f..%2fadmin-password", "a/b/c/d"])

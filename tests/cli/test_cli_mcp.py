@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -21,6 +23,8 @@ from rules.rule_stand import BY, prepare, report
 from running import Platform, ServerProcess
 from support import free_port
 from terrazzo.cli.assistants.answers import MOST_CHARS, NOTE, answer_of
+from terrazzo.cli.assistants.http_port import MOST_AT_ONCE, MOST_BYTES
+from waiting import close
 
 READS = {
     *("what_needs_attention", "why_is_terminal_refused", "how_did_variable_go", "what_happened_to_object", "find"),
@@ -202,3 +206,39 @@ def test_the_document_shows_each_tool_and_how_clients_are_configured() -> None:
     (stdio, web) = (block["mcpServers"]["terrazzo"] for block in blocks)
     assert (stdio["args"][0], "TERRAZZO_TOKEN" in stdio["env"]) == ("mcp", True)
     assert web["headers"]["Authorization"].startswith("Bearer ")
+
+
+async def test_silent_sockets_and_bodies_close_the_port_to_nobody(stand: Stand, http: str) -> None:
+    """More than are served at a time: some say nothing, others promise a body and show a key that nobody has."""
+    parts = urlsplit(http)
+    head = (
+        f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer x\r\nContent-Length: 50\r\n\r\n"
+    )
+    stream = f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer x\r\n"
+    stream += "Accept: text/event-stream\r\n\r\n"
+    opened = []
+    try:
+        for sent in ("", head, stream):
+            for _ in range(2 * MOST_AT_ONCE):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+                opened.append(writer)
+                writer.write(sent.encode())
+        async with over_http(http, stand.keys["viewer"]) as client:
+            assert (await ask(client, "find", text="Boiler"))["data"]
+    finally:
+        for writer in opened:
+            await close(writer)
+
+
+async def test_who_says_nothing_or_too_much_is_let_go(http: str) -> None:
+    parts = urlsplit(http)
+    head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer x\r\n"
+    for sent, told in (("", b""), ("POST /m", b""), (f"{head}Content-Length: 50\r\n\r\n{{", b" 408 ")):
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(sent.encode())
+        async with asyncio.timeout(60):
+            assert told in await reader.read()
+        await close(writer)
+    async with httpx2.AsyncClient(headers={"Authorization": "Bearer x"}) as web:
+        assert (await web.post(http, content=b" " * (MOST_BYTES + 1))).status_code == 413
+        assert (await web.get(http, headers={"Accept": "text/event-stream"})).status_code == 405

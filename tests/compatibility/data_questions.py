@@ -288,7 +288,7 @@ ADDED |= {"minutes": 5, "back_minutes": 5, "digest": "none", "digest_at": "08:00
 ADDED |= {"command_expiry_s": 3_600, "commands_per_hour": 60, "loop_s": 60, "rule_id": None}
 ADDED |= {"shelved_by": None, "shelved_until": None, "wave_progress": list}
 ADDED |= {f"limit_{kind}": 0 for kind in ("records", "record_bytes", "files", "file_bytes", "events", "event_bytes")}
-ADDED |= {"limit_publish_per_second": 0}
+ADDED |= {"limit_publish_per_second": 0, "reason": dict}
 ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit")}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 

@@ -197,6 +197,12 @@ BAD_FILES = [
     ('[http]\ntrusted_proxies = ["10.0.0.1/8"]', "http.trusted_proxies: expected addresses and networks"),
     ('[http]\nallowed_origins = ["console"]', "http.allowed_origins: expected origins such as https://"),
     ('[http]\nallowed_origins = ["https://a.example/"]', "http.allowed_origins: expected origins such as https://"),
+    ('[http]\nmap_tiles = "https://tiles.example/{z}/{x}.png"', "http.map_tiles: expected an address such as"),
+    (
+        '[http]\nmap_tiles = "https://t.example; script-src */{z}/{x}/{y}"',
+        "http.map_tiles: expected an address such as",
+    ),
+    ('[http]\nmap_tiles = "tiles/{z}/{x}/{y}.png"', "http.map_tiles: expected an address such as"),
     ('[http]\nallowed_origins = ["null"]', "http.allowed_origins: expected origins such as https://"),
     ("[http]\nhost = 1", "http.host: expected text, got 1"),
     ('[store]\nkind = "files"', "store.kind: expected embedded or influxdb, got 'files'"),
@@ -336,6 +342,13 @@ def test_no_key_is_documented_that_does_not_exist() -> None:
 NEEDED_BESIDE = {
     ("store", "kind", "influxdb"): {"TERRAZZO_STORE__URL": "http://localhost:8086"},
     ("broker", "kind", "external"): {"TERRAZZO_BROKER__URL": "mqtt://localhost"},
+    ("cluster", "role", "front"): {
+        "TERRAZZO_STREAM__KIND": "jetstream",
+        "TERRAZZO_STREAM__URL": "nats://localhost:4222",
+        "TERRAZZO_CLUSTER__NODE": "f1",
+        "TERRAZZO_DATABASE__URL": "postgresql://localhost/t",
+        "TERRAZZO_DATABASE__SECRETS_KEY": "ab" * 32,
+    },
     ("stream", "kind", "jetstream"): {
         "TERRAZZO_STREAM__URL": "nats://localhost:4222",
         "TERRAZZO_CLUSTER__NODE": "a",
@@ -420,10 +433,15 @@ SAMPLES = {
     "http.trusted_proxies": '["10.0.0.0/8", "::1"]',
     "http.allowed_origins": '["https://console.example.com"]',
     "http.public_url": "https://terminals.example.com",
+    "http.map_tiles": "https://tiles.example.com/{z}/{x}/{y}.png",
     "time.zone": "Asia/Shanghai",
     "users.reset_minutes": "45",
     "backup.every_hours": "6",
     "backup.s3_endpoint": "https://storage.example.com:9000",
+    "tracing.endpoint": "http://127.0.0.1:4318/v1/traces",
+    "tracing.sample": "0.5",
+    "tracing.attributes": '{ zone = "a" }',
+    "tracing.headers": '{ key = "b" }',
     "sso.issuer": "https://login.example.com",
     "sso.redirect_url": "https://console.example.com/back",
     "sso.scopes": "openid groups",
@@ -470,3 +488,27 @@ def readers_of(name: str) -> list[Path]:
     product = Path(__file__).parents[2] / "platform" / "terrazzo"
     files = [path for path in product.rglob("*.py") if path.parent.name != "config"]
     return [path for path in files if re.search(rf"config\.broker\.{name}\b", path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(
+    "variable", ["TERRAZZO_HTTP__CORS_ORIGINS", "TERRAZZO_BROKER__AUTH_FROM", "TERRAZZO_HTTP__PORT"]
+)
+def test_what_is_nested_too_deeply_is_refused_with_words(tmp_path: Path, variable: str) -> None:
+    deep = "[" * 1_200
+    (tmp_path / "terrazzo.toml").write_text(f"[http]\nport = {deep}")
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load_config(tmp_path / "terrazzo.toml", {})
+    with pytest.raises(ConfigError):
+        load_config(None, {variable: deep})
+
+
+def test_a_role_is_checked_with_what_it_needs() -> None:
+    node = NEEDED_BESIDE[("stream", "kind", "jetstream")] | {"TERRAZZO_STREAM__KIND": "jetstream"}
+    assert load_config(None, node).with_role("front").cluster.role == "front"
+    front = NEEDED_BESIDE[("cluster", "role", "front")] | {"TERRAZZO_CLUSTER__ROLE": "front"}
+    with pytest.raises(ConfigError, match=r"auth.token_key: is required"):
+        load_config(None, front).with_role("all")
+    with pytest.raises(ConfigError, match="--role: expected one of all, front, got 'worker'"):
+        load_config(None, node).with_role("worker")
+    with pytest.raises(ConfigError, match=r"cluster.role: front needs stream.kind = jetstream"):
+        load_config(None, {}).with_role("front")

@@ -14,6 +14,11 @@ from platform_site import Company, Site, peers, running_site, until
 from terrazzo.configurations.comparison import WantedConfiguration
 from terrazzo.configurations.delivery import ConfigDeliveries, ConfigState, Configured
 from terrazzo.ports.bus import DeliveryFate
+from terrazzo_simulators.device import Habits
+from terrazzo_simulators.fleet import Fleet, FleetOptions
+from terrazzo_simulators.link import LinkOptions
+from terrazzo_simulators.spec import TerminalSpec
+from waiting import DEADLINE_S
 
 CONFIG = {"limits": {"high": 80}, "interval": 30}
 
@@ -81,6 +86,24 @@ async def test_it_is_sent_when_it_changes_and_confirmed_by_a_report(site: Site, 
     await site.entities.configurations.update(company.actor, company.config, {"deliver": 0})
     await until(lambda: state(site, "t1") is None)
     assert (await site.commands.page(company.actor)).rows == []  # it is in no journal
+
+
+async def test_of_simulated_terminals_that_one_confirms_whose_firmware_knows_the_command(site: Site) -> None:
+    company = await site.company()
+    specs = []
+    for uid, configurable in (("new", True), ("old", False)):
+        await company.terminal(uid)
+        specs.append(TerminalSpec(uid=uid, username=f"u-{uid}", pin=f"pin-{uid}", configurable=configurable))
+    await deliver(company)
+    fleet = Fleet(specs, FleetOptions(link=LinkOptions(port=site.port), habits=Habits(interval_s=None)))
+    async with fleet.running():
+        await until(lambda: state(site, "new") is ConfigState.CONFIRMED, "the new firmware reports what is wanted")
+        await until(lambda: state(site, "old") is ConfigState.SENT, "the old one has it too")
+        async with asyncio.timeout(DEADLINE_S):
+            while not (answers := await site.grid("g/old/n")):  # noqa: ASYNC110 - it is asked for
+                await asyncio.sleep(0.02)
+    assert "this firmware takes no Config" in str(answers[0])
+    assert (state(site, "new"), state(site, "old")) == (ConfigState.CONFIRMED, ConfigState.SENT)
 
 
 async def test_each_login_that_has_not_confirmed_is_sent_the_newest_alone(site: Site, peer: Any) -> None:

@@ -6,6 +6,7 @@ import re
 import resource
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,14 +88,27 @@ def publish(platform: Platform, text: str, *, pin: str = f"pin-{PUMP}", timeout_
     return subprocess.run(command, capture_output=True, timeout=timeout_s).returncode
 
 
+_OFTEN = """
+{
+  const real = globalThis.setInterval;
+  globalThis.setInterval = (work, ms, ...given) => real(work, Math.min(ms, 1_000), ...given);
+}
+"""
+"""What a page does from time to time it does each second."""
+
+
 def test_a_platform_that_starts_again_is_waited_for(running: list[Platform], tab: Tab) -> None:
     tab.expected = NOISE
+    tab.page.add_init_script(_OFTEN)
+    tab.page.reload()
     tab.open(f"#/terminals/{PUMP}?tab=messages")
     expect(tab.page.locator(".messages pre").first).to_contain_text("7.5")
     assert running[0].stop() == 0
     banner = tab.page.locator(".banner")
     expect(banner).to_contain_text("The connection to the platform is lost. It is tried again by itself")
     expect(tab.page.locator(".messages pre").first).to_contain_text("7.5")
+    tab.page.wait_for_event("requestfailed", lambda asked: asked.url.endswith("get_terminal_item"), timeout=HEALED_MS)
+    expect(tab.page.locator(".problem")).to_have_count(0)  # the banner says it, and what was read stays
     running[0] = running[0].again().login()
     expect(banner).to_have_count(0, timeout=HEALED_MS)
     assert publish(running[0], '{"Flow": 8.25}') == 0
@@ -181,7 +195,7 @@ def test_three_seconds_of_latency_are_borne(platform: Platform, tab: Tab) -> Non
     session.send("Network.emulateNetworkConditions", slow)
     tab.page.get_by_role("button", name="Send").dblclick()
     tab.page.get_by_role("link", name="Objects").click()
-    assert tab.run("document.querySelector('main').textContent.includes('Loading')")
+    expect(tab.page.locator("main")).to_contain_text("Loading")
     assert tab.run("document.querySelector('nav [aria-current=page]').textContent") == "Objects"
     expect(tab.page.get_by_role("heading", level=1)).to_have_text("Objects")
     tab.page.keyboard.press("Control+k")
@@ -194,6 +208,52 @@ def test_three_seconds_of_latency_are_borne(platform: Platform, tab: Tab) -> Non
     expect(tab.page.locator("tbody tr").first).to_contain_text("Pump 1")
     assert len(commands(platform)) == before + 1
     expect(tab.page.locator(".banner")).to_have_count(0)
+
+
+@contextmanager
+def chatty(platform: Platform) -> Iterator[None]:
+    """The pump says something each fifth of a second."""
+    login = ["-i", PUMP, "-u", f"u-{PUMP}", "-P", f"pin-{PUMP}"]
+    command = [require_program("mosquitto_pub"), "-p", str(platform.mqtt), *login, "-t", f"g/{PUMP}/r", "-l"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as said:
+        assert said.stdin is not None
+        ended, pipe = threading.Event(), said.stdin
+
+        def talk() -> None:
+            while not ended.wait(0.2):
+                pipe.write(b'{"Flow": 6.25}\n')
+                pipe.flush()
+
+        talking = threading.Thread(target=talk)
+        talking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            talking.join()
+            pipe.close()
+
+
+_SLOW_ANSWERS = """
+{
+  const ask = globalThis.fetch;
+  globalThis.fetch = async (...given) => {
+    await new Promise((resume) => setTimeout(resume, %d));
+    return ask(...given);
+  };
+}
+"""
+"""Answers take their time, live frames don't."""
+
+
+def test_a_page_that_is_told_of_news_faster_than_it_can_read_shows_something(platform: Platform, tab: Tab) -> None:
+    tab.page.add_init_script(_SLOW_ANSWERS % LATENCY_MS)
+    with chatty(platform):
+        tab.page.reload()
+        tab.settle()
+        tab.open(f"#/terminals/{PUMP}?tab=messages")
+        expect(tab.page.locator(".messages pre").first).to_contain_text("6.25")
+        tab.settle()
 
 
 @pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])

@@ -12,7 +12,7 @@ from console_build import CONSOLE, build_console
 
 from api.api_rig import Rig, open_rig
 from terrazzo.api.transports.console import files as console_files
-from terrazzo.api.transports.console.files import NOT_BUILT, POLICY
+from terrazzo.api.transports.console.files import NOT_BUILT, POLICY, policy_with
 
 WANTED = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; "
@@ -99,3 +99,10 @@ def test_the_lock_file_names_no_addresses() -> None:
     text = (CONSOLE / "package-lock.json").read_text()
     assert "://" not in text
     assert '"resolved"' not in text
+
+
+def test_a_map_s_pictures_are_all_that_the_configuration_adds() -> None:
+    assert policy_with("") == POLICY
+    added = policy_with("https://tiles.example:8443/base/{z}/{x}/{y}.png?key=1")
+    assert added == POLICY.replace("data: blob:; media", "data: blob: https://tiles.example:8443; media")
+    assert added.count("tiles.example") == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from running import wait_for
 
@@ -282,3 +282,22 @@ def test_hostile_names_are_text_on_a_phone_too(plant: DemoPlant, browser: Browse
     assert found == []
     assert tab.complaints() == []
     tab.page.context.close()
+
+
+def test_a_preview_waits_where_the_company_has_its_share_of_them(admin: Tab, plant: DemoPlant) -> None:
+    mapping, _ = own_mapping(plant, "Waiting", [["A", "First", "", "STA", f"$AdapterID-1.{point(plant)}", ""]])
+    busy = {"code": 500, "msg": "failure", "info": "mapping trials: 4 of your company wait already", "result": {}}
+    left = [busy, busy]
+
+    def refuse(route: Route) -> None:
+        if left:
+            route.fulfill(status=429, headers={"Retry-After": "1"}, json=left.pop())
+        else:
+            route.continue_()
+
+    admin.expected = [r"^error: Failed to load resource.*429"]
+    admin.page.route("**/apiproxy/api/check_mapping", refuse)
+    admin.open(f"#/mapping/mapping/{mapping}")
+    expect(admin.page.locator(".through li").first).to_be_visible()
+    expect(admin.page.locator(".problem")).to_have_count(0)
+    assert left == []

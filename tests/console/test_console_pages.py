@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
 from playwright.sync_api import Browser, expect
 from routes import ROUTES
+
+from support import require_program
 
 HOSTILE = {
     "markup": "<img src=x onerror=alert(1)>&lt;b&gt;'\"",
@@ -76,6 +79,62 @@ def test_messages_come_by_themselves(admin: Tab) -> None:
     expect(first).not_to_have_text(before, timeout=20_000)
 
 
+def test_a_message_says_which_variables_of_which_objects_it_became(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/terminals/demo-chiller-1?tab=messages")
+    card = admin.page.locator(".card")
+    expect(card.locator(".feeds")).to_contain_text("Chiller 1")
+    became = card.locator(".became").first
+    expect(became).to_contain_text(re.compile(r"Chiller 1.* = "))
+    card.get_by_label("raw").check()
+    expect(card.locator(".messages pre").first).to_contain_text('{"')
+    channels = card.get_by_label("Channel")
+    channels.select_option("a")
+    expect(card.locator(".messages li").first).to_contain_text("g/demo-chiller-1/a")
+    assert "channel=a" in admin.page.url
+    became = card.get_by_role("link", name=re.compile("^Chiller 1")).first
+    became.click()
+    expect(admin.page.get_by_role("heading", level=1)).to_contain_text("Chiller 1")
+
+
+def test_what_could_not_be_read_stands_there_with_its_reason(admin: Tab, plant: DemoPlant) -> None:
+    uid = "demo-spare"
+    login = ["-i", uid, "-u", uid, "-P", plant.password(uid), "-q", "1", "-t", f"g/{uid}/r"]
+    for payload in (b'{"Temperature": "<b>', b"\xff\x00bad"):
+        command = [require_program("mosquitto_pub"), "-p", str(plant.mqtt), *login, "-s"]
+        subprocess.run(command, input=payload, capture_output=True, timeout=60, check=False)
+    admin.open(f"#/terminals/{uid}?tab=messages")
+    card = admin.page.locator(".card", has_text="Could not be read")
+    newest = card.locator(".rejects > li").first
+    expect(newest).to_contain_text("neither JSON nor a MessagePack map: first byte 0xff")
+    expect(newest).to_contain_text("ff 00 62 61 64")
+    expect(card.locator(".rejects > li").nth(1)).to_contain_text('{"Temperature": "<b>')
+    assert admin.accessibility() == []
+    admin.run("localStorage.setItem('terrazzo-language', 'zh')")
+    admin.page.reload()
+    expect(admin.page.locator(".rejects > li").first).to_contain_text("0xff")
+    expect(admin.page.locator(".rejects > li").first).to_contain_text("既不是 JSON 也不是 MessagePack")
+
+
+def test_a_terminal_says_what_of_its_configuration_is_otherwise(admin: Tab, plant: DemoPlant) -> None:
+    wanted = {"limits": {"high": 80}, "interval": 30}
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    made = plant.call("create_terminal_config", name="Wanted", deliver=1, config_script=wanted, **by)
+    plant.add_terminal("configured-1", made["uid"])
+    admin.open("#/terminals/configured-1")
+    card = admin.page.get_by_role("region", name="Configuration wanted and reported").first
+    expect(card).to_contain_text("was not sent yet")
+    login = ["-i", "configured-1", "-u", "u-configured-1", "-P", "pin-configured-1"]
+    said = ["-q", "1", "-t", "g/configured-1/p", "-m", '{"limits.high": 90, "interval": 30}']
+    command = [require_program("mosquitto_pub"), "-p", str(plant.mqtt), *login, *said]
+    subprocess.run(command, check=True, timeout=60)
+    row = card.get_by_role("row").filter(has_text="limits.high")
+    expect(row.get_by_role("cell")).to_have_text(["limits.high", "80", "90"])
+    expect(card.get_by_role("row")).to_have_count(2)
+    expect(card).to_contain_text(re.compile(r"waits.*since \d+ s.*last reported \d+ s", re.DOTALL))
+    admin.open("#/terminals/demo-chiller-2")
+    expect(admin.page.get_by_text("Its configuration is not sent to it")).to_be_visible()
+
+
 def test_the_commands_that_connect_a_terminal_do(admin: Tab, plant: DemoPlant) -> None:
     admin.open("#/terminals/demo-spare?tab=connect")
     text = admin.page.locator(".code pre").first.inner_text()
@@ -121,6 +180,14 @@ def test_every_page_is_accessible(plant: DemoPlant, browser: Browser, scheme: st
     tab.page.context.close()
 
 
+_TOO_WIDE = """
+[document.documentElement, ...document.querySelectorAll("main .window, main .card")]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => `${each.getAttribute("aria-label") || each.className || each.tagName} ${each.scrollWidth}`)
+"""
+"""What of a page has to be pushed aside to be read: the page, a card, or a list whose rows are cut."""
+
+
 def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: list[str]) -> None:
     tab = open_tab(browser, plant.url, viewport={"width": 360, "height": 740})
     tab.open()
@@ -129,8 +196,8 @@ def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: li
     for name, route in {**ROUTES, **{each: f"#/terminals/{each}" for each in hostile}}.items():
         tab.open(route)
         tab.settle()
-        if (width := tab.run("document.documentElement.scrollWidth")) > 360:
-            wide[name] = width
+        if found := tab.run(_TOO_WIDE):
+            wide[name] = found
     assert wide == {}
     assert tab.complaints() == []
     tab.page.context.close()

@@ -1,14 +1,21 @@
-"""Every reason that a client can get is said in Chinese, too: the platform's source against the console's table."""
+"""Every reason that a client can get is of the catalogue, and the console has Chinese words for each code of it."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from terrazzo.reasons import CATALOGUE, SEVERAL, access, files, payloads, records, requests, tables, work
 
 PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
-TABLE = Path(__file__).parents[2] / "platform" / "console" / "words" / "server-reasons.ts"
+WORDS = Path(__file__).parents[2] / "platform" / "console" / "words"
+TABLES = (WORDS / "server-reasons.ts", WORDS / "value-reasons.ts")
 NOT_TOLD = {"backup", "cli", "client", "config", "influx", "runtime"}
 """Folders whose errors the log, the command line, ``/readyz`` or an answer as InfluxDB has it tells."""
 TEXT_AT = {
@@ -22,8 +29,27 @@ TEXT_AT = {
     "Unavailable": 0,
     "ServiceFailed": 0,
     "StoreUnavailable": 0,
+    "ValueError": 0,
+    "ExpressionError": 0,
+    "RowError": 2,
+    "_error": 1,  # a RowError of the row at hand
+    "Reject": 1,
+    "BadForm": 0,
+    "BadCoding": 0,
+    "Fenced": 0,
+    "BodyRefused": 1,
+    "WrongCode": 0,
+    "_refusal": 0,
 }
-"""The errors that clients are told of, and which argument is the text."""
+"""The errors that clients are told of, as they are or as the reason of another one, and which argument is the text."""
+OF_THE_PROGRAM = {
+    "access/key_rotation.py": "told on the command line",
+    "api/kernel/operation.py": "two actions of one name: at the start",
+    "crypto": "key files: at the start",
+    "files/folder.py": "a path that no client names",
+    "replication": "between nodes",
+}
+"""Where a ``ValueError`` is no client's, with the reason."""
 _VALUE = "{}"
 _NO_WORDS = re.compile(r"(([\w.]|\{\})+: )?(\{\}|[^a-zA-Z])*")
 """Nothing but what differs, perhaps behind a field: its words are made elsewhere."""
@@ -45,42 +71,112 @@ def texts_of(node: ast.expr) -> Iterator[str]:
             yield _VALUE
 
 
+@cache
+def sources() -> tuple[tuple[str, str, list[ast.Call]], ...]:
+    """The platform's files: path, text, and all calls in them."""
+    found = []
+    for file in sorted(PLATFORM.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        made = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+        found.append((str(file.relative_to(PLATFORM)), text, made))
+    return tuple(found)
+
+
 def said() -> Iterator[tuple[str, str]]:
     """Each reason in the source, and where."""
-    for file in sorted(PLATFORM.rglob("*.py")):
-        if NOT_TOLD & set(file.relative_to(PLATFORM).parts):
+    for path, _, made in sources():
+        if NOT_TOLD & set(path.split("/")):
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        for node in made:
+            name = _called(node)
+            at = TEXT_AT.get(name)
+            if name == "ValueError" and any(path.startswith(each) for each in OF_THE_PROGRAM):
                 continue
-            at = TEXT_AT.get(node.func.id)
             if at is not None and len(node.args) > at:
-                place = f"{file.relative_to(PLATFORM)}:{node.lineno}"
+                place = f"{path}:{node.lineno}"
                 yield from ((text, place) for text in texts_of(node.args[at]))
 
 
-def table() -> set[str]:
-    """The console's English texts, with ``{}`` for what differs."""
-    rows = re.findall(r'^  \["((?:[^"\\]|\\.)*)", "', TABLE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {re.sub(r"\{\d\}", _VALUE, row.replace('\\"', '"')) for row in rows}
+def _called(node: ast.AST) -> str:
+    """The name of what is called, of a method too; empty: nothing is."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name
+    return ""
 
 
-def test_every_reason_has_chinese_words() -> None:
-    known = table()
-    assert len(known) > 200
-    reasons = [(text, place) for text, place in said() if not _NO_WORDS.fullmatch(text)]
-    assert len(reasons) > 250
-    assert {text: place for text, place in reasons if text not in known} == {}
+def calls() -> Iterator[tuple[ast.Call, str]]:
+    """Each call of ``say`` in the platform, and where."""
+    for path, text, made in sources():
+        if "from terrazzo.reasons" not in text:  # the command line has a say of its own
+            continue
+        for node in made:
+            if _called(node) == "say" and isinstance(node.func, ast.Name):
+                yield node, f"{path}:{node.lineno}"
+
+
+def wrong_with(call: ast.Call) -> str:
+    """What is wrong with a call of ``say``; empty: its codes are of the catalogue and have all their parameters."""
+    codes = [text for each in call.args for text in texts_of(each)]
+    given = {each.arg for each in call.keywords if each.arg}
+    spread = any(each.arg is None for each in call.keywords)
+    for code in codes:
+        if code not in CATALOGUE:
+            return f"{code}: is none of the catalogue's"
+        wanted = places_of(CATALOGUE[code])
+        if not given <= wanted or (wanted != given and not spread):
+            return f"{code}: needs {sorted(wanted)}, got {sorted(given)}"
+    return ""
+
+
+def places_of(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name}
+
+
+def chinese() -> dict[str, str]:
+    """The console's Chinese words by code; a code that stands there twice doesn't compile."""
+    text = "\n".join(each.read_text(encoding="utf-8") for each in TABLES)
+    return dict(re.findall(r'^  (\w+): "((?:[^"\\]|\\.)*)",$', text, flags=re.MULTILINE))
+
+
+def test_whatever_clients_are_told_is_of_the_catalogue() -> None:
+    assert {text: place for text, place in said() if not _NO_WORDS.fullmatch(text)} == {}
+
+
+def test_each_reason_is_said_with_its_parameters() -> None:
+    found = [(wrong_with(call), place) for call, place in calls()]
+    assert len(found) > 500
+    assert [(wrong, place) for wrong, place in found if wrong] == []
+
+
+def test_each_code_of_the_catalogue_is_said_somewhere() -> None:
+    used = {text for call, _ in calls() for each in call.args for text in texts_of(each)}
+    assert sorted(set(CATALOGUE) - used) == []
+
+
+def test_the_areas_share_no_code() -> None:
+    areas = [access, files, payloads, records, requests, tables, work]
+    assert sum(len(each.SENTENCES) for each in areas) == len(CATALOGUE)
+
+
+def test_each_code_has_chinese_words_with_the_same_parameters() -> None:
+    known, wanted = chinese(), CATALOGUE | {SEVERAL: "{faults}"}
+    assert len(known) > 400
+    assert known.keys() == wanted.keys()
+    places = {code: set(re.findall(r"\{(\w+)\}", words)) for code, words in known.items()}
+    assert {code for code in known if places[code] != places_of(wanted[code])} == set()
+    no_words = {code for code, words in known.items() if not re.search("[\u4e00-\u9fff]", words)}
+    assert no_words == {SEVERAL, "text", "attachment_wrong", "run_at_wrong", "point_wrong", "code_wrong"}
 
 
 def test_each_action_of_the_audit_log_has_words() -> None:
-    table = (TABLE.parents[1] / "audit" / "action-words.ts").read_text(encoding="utf-8")
+    table = (WORDS.parent / "audit" / "action-words.ts").read_text(encoding="utf-8")
     known = set(re.findall(r'^  (\w+): \["', table, flags=re.MULTILINE))
     found: dict[str, str] = {}
-    for file in sorted(PLATFORM.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                found |= dict.fromkeys(_actions(node), str(file.relative_to(PLATFORM)))
+    for path, _, made in sources():
+        for node in made:
+            if isinstance(node.func, ast.Name):
+                found |= dict.fromkeys(_actions(node), path)
     assert len(found) > 10
     assert {name: file for name, file in found.items() if name not in known} == {}
 
@@ -93,9 +189,26 @@ def _actions(call: ast.Call) -> list[str]:
     return [text for each in given for text in texts_of(each) if text != _VALUE]
 
 
-def test_a_reason_that_is_missing_is_noticed() -> None:
+def test_what_is_missing_is_noticed() -> None:
     call = ast.parse('raise BadParameter("a", f"is {b} " + ("x" if c else d) + "y")').body[0]
     assert isinstance(call, ast.Raise)
     assert isinstance(call.exc, ast.Call)
     assert list(texts_of(call.exc.args[1])) == ["is {} xy", "is {} {}y"]
-    assert "is {} xy" not in table()
+    assert not _NO_WORDS.fullmatch("is {} xy")
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        ('say("longer_than", most=3)', ""),
+        ('say("is_required" if a else "longer_than")', "longer_than: needs ['most'], got []"),
+        ('say("is_required", most=3)', "is_required: needs [], got ['most']"),
+        ('say("no_such_code")', "no_such_code: is none of the catalogue's"),
+        ("say(code)", "{}: is none of the catalogue's"),
+        ('say("row_wrong", **values, row=1)', ""),
+    ],
+)
+def test_a_wrong_call_is_noticed(call: str, wrong: str) -> None:
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call)
+    assert wrong_with(node) == wrong

@@ -66,6 +66,7 @@ def test_a_wall_outlives_a_lost_connection(wall: Tab) -> None:
 
 
 def test_a_link_that_was_ended_says_so(admin: Tab, address: str, browser: Browser, plant: DemoPlant) -> None:
+    expect(admin.page.get_by_role("dialog").get_by_role("img", name="The link as a QR code")).to_be_visible()
     admin.page.get_by_role("dialog").get_by_role("button", name="End it").click()
     expect(admin.page.get_by_role("dialog").get_by_role("button", name="Make a link")).to_be_visible()
     tab = open_tab(browser, plant.url)

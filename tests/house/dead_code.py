@@ -26,7 +26,6 @@ PUBLIC = ("terrazzo/client/", "terrazzo_broker/__init__.py", "terrazzo_simulator
 """What programs of others name: the client, the broker as a library, the fleet of the pytest plugin."""
 
 ALLOWED = {
-    "ALL_TABLES": "a test compares the schema with the migrations",
     "requests_read": "which way requests went, for tests that hold the ways against each other",
     "ConsoleHook": "hatch finds it",
     "dependencies": "hatch calls it",
@@ -81,8 +80,10 @@ class Source:
 def read_source(path: str, text: str) -> Source:
     """Reads one file's text."""
     tree = ast.parse(text)
-    spoken = _said_by_package(tree) if path.endswith("__init__.py") else _spoken(tree)
-    return Source(path, tuple(_definitions(path, tree)), _loaded(tree), spoken)
+    loaded, spoken = _said(tree)
+    if path.endswith("__init__.py"):
+        spoken = _said_by_package(tree)
+    return Source(path, tuple(_definitions(path, tree)), loaded, spoken)
 
 
 def _definitions(path: str, tree: ast.Module) -> Iterator[Defined]:
@@ -96,7 +97,8 @@ def _definitions(path: str, tree: ast.Module) -> Iterator[Defined]:
 
 
 def _defined(path: str, node: ast.stmt, kind: str, name: str) -> Defined:
-    return Defined(path, node.lineno, kind, name, _loaded(node)[name], _spoken(node)[name])
+    loaded, spoken = _said(node)
+    return Defined(path, node.lineno, kind, name, loaded[name], spoken[name])
 
 
 def _definition(path: str, node: Definition, *, is_method: bool) -> Iterator[Defined]:
@@ -114,32 +116,24 @@ def _name_of(decorator: ast.expr) -> str:
     return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 
 
-def _loaded(tree: ast.AST) -> Counter[str]:
-    found = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store))
-    return found + Counter(word for text in _annotation_texts(tree) for word in _words(text))
+def _said(tree: ast.AST) -> tuple[Counter[str], Counter[str]]:
+    """How often each name is loaded, and how often it is spoken.
 
-
-def _annotation_texts(tree: ast.AST) -> Iterator[str]:
-    """Texts in types: ``Annotated["X", ...]``, ``TypeVar(bound="X")``, ``cast("X", y)``."""
+    Texts may be types (``Annotated["X", ...]``, ``TypeVar(bound="X")``, ``cast("X", y)``) as well as attributes' names.
+    """
+    loaded, spoken = Counter[str](), Counter[str]()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            yield node.value
-
-
-def _words(text: str) -> Iterable[str]:
-    return [text] if text.isidentifier() else []
-
-
-def _spoken(tree: ast.AST) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            found[node.attr] += not isinstance(node.ctx, ast.Store)
-        elif isinstance(node, ast.ImportFrom):
-            found.update(name.name for name in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.update(_words(node.value))
-    return found
+        match node:
+            case ast.Name(id=name, ctx=context):
+                loaded[name] += not isinstance(context, ast.Store)
+            case ast.Attribute(attr=name, ctx=context):
+                spoken[name] += not isinstance(context, ast.Store)
+            case ast.Constant(value=str(text)) if text.isidentifier():
+                spoken[text] += 1
+                loaded[text] += len(text) < 200
+            case ast.ImportFrom(names=names):
+                spoken.update(each.name for each in names)
+    return loaded, spoken
 
 
 def _said_by_package(tree: ast.AST) -> Counter[str]:

@@ -7,7 +7,7 @@ import builtins
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -30,9 +30,15 @@ def is_private(name: str) -> bool:
     return _PRIVATE.fullmatch(name) is not None
 
 
-def touched(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
+@cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module, itself first."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
+def touched(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int, bool]]:
     """Each private attribute with its line, and whether it is of ``self``, ``cls`` or ``super()``."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.attr, node.lineno, _is_own(node.value)
         elif isinstance(node, ast.Call) and _name(node.func) in BY_TEXT:
@@ -50,9 +56,9 @@ def _is_own(node: ast.AST) -> bool:
     return _name(node) in ("self", "cls") or (isinstance(node, ast.Call) and _name(node.func) == "super")
 
 
-def defined(tree: ast.AST) -> Iterator[str]:
+def defined(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The private names that a module gives to what is its own."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_own(node.value):
@@ -61,10 +67,10 @@ def defined(tree: ast.AST) -> Iterator[str]:
             yield node.id
 
 
-def bases(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, type]]:
+def bases(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.ClassDef, type]]:
     """Each class with each class of a dependency that it inherits from directly."""
     imported: dict[str, object] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in DEPENDENCIES:
             imported |= {each.asname or each.name: _imported(node.module, each.name) for each in node.names}
         elif isinstance(node, ast.Import):
@@ -72,7 +78,7 @@ def bases(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, type]]:
                 if each.name.split(".")[0] in DEPENDENCIES:
                     module = importlib.import_module(each.name if each.asname else each.name.split(".")[0])
                     imported[each.asname or module.__name__] = module
-    for node in ast.walk(tree):
+    for node in nodes:
         for base in node.bases if isinstance(node, ast.ClassDef) else ():
             found = _resolve(base, imported)
             if isinstance(node, ast.ClassDef) and isinstance(found, type):
@@ -107,8 +113,8 @@ def private_names(base: type) -> frozenset[str]:
 
 def used(source: str, ours: set[str]) -> list[str]:
     """The private names of dependencies that a module uses; ``ours`` are private names of our own classes."""
-    tree = ast.parse(source)
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = nodes_of(source)
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     found = []
     for node in imports:
         module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
@@ -116,12 +122,12 @@ def used(source: str, ours: set[str]) -> list[str]:
             path = [*module.split("."), *name.split(".")] if module else name.split(".")
             if path[0] in DEPENDENCIES and any(map(is_private, path)):
                 found.append(f"{node.lineno}: import {'.'.join(path)}")
-    mine = ours | set(defined(tree)) | DOCUMENTED
+    mine = ours | set(defined(nodes)) | DOCUMENTED
     if any(_root(node) in DEPENDENCIES for node in imports):
-        found += [f"{line}: {name}" for name, line, is_own in touched(tree) if not is_own and name not in mine]
-    for node, base in bases(tree):
+        found += [f"{line}: {name}" for name, line, is_own in touched(nodes) if not is_own and name not in mine]
+    for node, base in bases(nodes):
         theirs = private_names(base)
-        found += [f"{line}: {name} of {base.__name__}" for name, line, _ in touched(node) if name in theirs]
+        found += [f"{line}: {name} of {base.__name__}" for name, line, _ in touched(ast.walk(node)) if name in theirs]
         methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
         found += [f"{each.lineno}: def {each.name}" for each in methods if each.name in theirs]
     return found
@@ -134,7 +140,7 @@ def _root(node: ast.Import | ast.ImportFrom) -> str:
 
 def test_no_private_name_of_a_dependency_is_used() -> None:
     sources = {path: path.read_text("utf-8") for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
-    ours = {name for source in sources.values() for name in defined(ast.parse(source)) if is_private(name)}
+    ours = {name for source in sources.values() for name in defined(nodes_of(source)) if is_private(name)}
     assert len(sources) > 100
     assert [f"{path.relative_to(ROOT)}:{each}" for path, source in sources.items() for each in used(source, ours)] == []
 

@@ -30,6 +30,23 @@ def test_each_named_test_is_there() -> None:
     assert missing == []
 
 
+def test_each_threat_has_its_limit_and_a_test() -> None:
+    """A row that a blank line has torn from its table would be text on the page; one without a test a promise."""
+    lines = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").splitlines()
+    is_in_table, threats, faulty = False, 0, []
+    for before, line in zip(["", *lines], lines, strict=False):
+        if line.startswith("|") and not before.startswith("|"):
+            is_in_table = line.startswith("| threat")
+            if not line.startswith("| ") or not lines[lines.index(line) + 1].startswith("|--"):
+                faulty.append(f"in no table: {line[:60]}")
+        elif line.startswith("| ") and is_in_table:
+            threats += 1
+            if not named_tests(line.split("|")[-2]):
+                faulty.append(f"without a test: {line[:60]}")
+    assert threats > 100
+    assert faulty == []
+
+
 def test_names_are_read_as_they_are_written() -> None:
     text = "| `tests/a/test_b.py::test_c`, `::TestD::test_e` | `limits.x` | `tests/f.py` |"
     assert named_tests(text) == {("tests/a/test_b.py", "test_c"), ("tests/a/test_b.py", "test_e"), ("tests/f.py", "")}

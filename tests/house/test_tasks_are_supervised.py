@@ -12,7 +12,7 @@ PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
 STARTS = {"create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe"}
 ALLOWED = {
     ("runtime/supervisor.py", 1): "the one way",
-    ("runtime/process.py", 1): "waits for the end of the process, which awaits it",
+    ("runtime/process.py", 2): "the start of a front, or waits for the end of the process, which awaits both",
     ("ingest/pipeline.py", 1): "one commit: it outlives a failure of the writer, which looks at what became of it",
     ("commands/dispatcher.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
     ("database/database.py", 1): "opens one connection: whoever needs it awaits that, and closing waits for it",

@@ -18,6 +18,7 @@ from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.commit_group import CommitGroup, IngestStats, Recorder
 from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.turns import Turns
+from terrazzo.ports.store import Record
 from terrazzo_broker.hooks import Inbound
 
 NEVER_S = float("inf")
@@ -53,13 +54,16 @@ class Mapper:
         self.seen.append(("plans", uid))
         return ("plan",) if self.planned else None
 
+    def rows_of(self, plans):
+        return 1
+
     def begin(self, reports):
         self.seen.append(("begin", len(reports)))
 
     def shape(self, plans, points, time_us, uid, mosaic):
         if points.get("a") == 7:
             raise ValueError("seven")
-        mosaic.append(("m/1", time_us, b"%d" % len(points)))
+        mosaic.append(Record("m/1", time_us, b"%d" % len(points)))
         self.seen.append(("shape", dict(points), time_us, uid))
 
     def keep_up(self, plans, count):
@@ -173,7 +177,7 @@ async def test_who_comes_after_a_flood_waits_for_a_slice_of_time_and_then_has_tu
             ingest.take(batch)
         ingest.take(quiet)
         await settled(*flood, quiet)
-    reports = [record for record in shelf.records if record[0] != "m/1"]
+    reports = [record for record in shelf.records if record.series != "m/1"]
     assert [record.body for record in reports if record.body != b'{"n":-1}'] == [b'{"n":%d}' % n for n in range(400)]
     before = next(index for index, record in enumerate(reports) if record.body == b'{"n":-1}')
     assert before < 60, "a slice, and then a turn of the other company"

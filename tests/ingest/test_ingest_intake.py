@@ -22,7 +22,7 @@ from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.listeners import Listeners
-from terrazzo.ports.store import RecordsRefused, StoreFull, StoreUnavailable
+from terrazzo.ports.store import Record, RecordsRefused, StoreFull, StoreUnavailable
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 
@@ -123,9 +123,9 @@ async def test_a_batch_becomes_records_and_is_settled():
         ingest.take(batch)
         await settled(batch)
     assert shelf.records == [
-        ("g/t1/r", ARRIVED_US, b'{"a":1}'),
-        ("g/t1/r", 1_780_000_000_000_000, b'{"a":2,"Time":1780000000}'),
-        ("g/t1/r", ARRIVED_US, b"\x81\xa1a\x03"),
+        Record("g/t1/r", ARRIVED_US, b'{"a":1}'),
+        Record("g/t1/r", 1_780_000_000_000_000, b'{"a":2,"Time":1780000000}'),
+        Record("g/t1/r", ARRIVED_US, b"\x81\xa1a\x03"),
     ]
     assert batch.refusals == {}
     assert ingest.stats.messages == 3
@@ -144,6 +144,7 @@ async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
         "topic": "g/t1/r",
         "reason": "neither JSON nor a MessagePack map: first byte 0xff",
         "payload": b"\xff\x00",
+        "told": {"code": "payload_unknown_format", "parameters": {"byte": "ff"}},
     }
     assert shelf.records[3].time_us == ARRIVED_US
     assert ingest.stats.rejects == {
@@ -154,6 +155,7 @@ async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
         "sealed": 0,
         "decoder": 0,
         "series": 0,
+        "front": 0,
     }
 
 
@@ -228,7 +230,7 @@ async def test_a_failing_store_loses_nothing_and_pauses_reading(error):
         await settled(batch)
         await until(lambda: ingest.is_healthy)
     assert valve.calls == ["pause", "resume"]
-    assert shelf.records == [("g/t1/r", ARRIVED_US, GOOD)]
+    assert shelf.records == [Record("g/t1/r", ARRIVED_US, GOOD)]
 
 
 class Choosy(Shelf):
@@ -395,6 +397,9 @@ class Mapper:
 
     def lane(self, uid):
         return None
+
+    def rows_of(self, plans):
+        return 1
 
     def begin(self, reports) -> None: ...
 

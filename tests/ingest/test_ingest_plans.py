@@ -95,6 +95,8 @@ async def test_reports_wait_for_their_own_plans_in_order_and_others_do_not():
     finally:
         await ingest.stop()
         await mapper.maker.stop()
-    made = [msgspec.msgpack.decode(record[2])["V0"] for record in shelf.records if record[0] == "m/1"]
+    made = [msgspec.msgpack.decode(record.body)["V0"] for record in shelf.records if record.series == "m/1"]
     assert made == [n * 30 for n in range(1, 51)] + [n * 50 for n in (51, 52)]
-    assert [record[2] for record in shelf.records if record[0] == "g/t1/r"] == [b'{"p0":%d}' % n for n in range(1, 53)]
+    assert [record.body for record in shelf.records if record.series == "g/t1/r"] == [
+        b'{"p0":%d}' % n for n in range(1, 53)
+    ]

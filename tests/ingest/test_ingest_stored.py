@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from own_platform import Ports, store_through
 from platform_site import peers, running_site, until
 from terrazzo.ingest.limits import IngestLimits
-from terrazzo.ports.store import StoreUnavailable
+from terrazzo.ports.store import Record, StoreUnavailable
 from terrazzo_simulators.sealing import Seal
 
 INVALID = 0x99
@@ -60,7 +60,7 @@ async def test_what_is_acknowledged_is_stored(site, company, peer, protocol, qos
         assert json.loads((await site.grid("g/t1/r"))[-1].body) == {"n": number}
     packed = msgpack.packb({"n": 5, "Time": "2026-01-01T00:00:00Z"})
     assert await one.publish("g/t1/r", packed, qos) == 0
-    assert (await site.grid("g/t1/r"))[0] == ("g/t1/r", 1_767_225_600_000_000, packed)
+    assert (await site.grid("g/t1/r"))[0] == Record("g/t1/r", 1_767_225_600_000_000, packed)
 
 
 async def test_qos_0_is_stored_too(site, company, peer):

@@ -30,6 +30,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.mapping.catalogue import MappingCatalogue, ObjectSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.metadata.definitions.registry import check_rsa_key
+from terrazzo.ports.store import Record
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 
@@ -243,6 +244,7 @@ class ToldEvents:
         self.engine.catalogue.put_object(ObjectSpec(id=1, company_id=1, mapping_id=1, terminals=("t1", "t2")))
         self.plans, self.lane = self.engine.catalogue.plans, self.engine.catalogue.lane
         self.shape, self.begin, self.keep_up = self.engine.shape, self.engine.begin, self.engine.keep_up
+        self.rows_of = self.engine.rows_of
         self.take_records = self.engine.take_records
         self.wanted = Listeners("wanted")
         self.events: list[tuple[str, int]] = []
@@ -318,13 +320,16 @@ class Costly:
         self.kept_up = 0
         self.crowded: set[str] = set()
         self._seconds = seconds
-        self._record = ("m/1", ARRIVED_US, b"x" * size)
+        self._record = Record("m/1", ARRIVED_US, b"x" * size)
 
     def plans(self, uid):
         return ("plan",) if uid == "t1" else ()
 
     def lane(self, uid):
         return None
+
+    def rows_of(self, plans):
+        return 1000
 
     def begin(self, reports):
         pass
@@ -371,10 +376,12 @@ async def test_what_is_made_of_messages_counts_in_a_commit():
     async with running(shelf, mapper=mapper, limits=limits) as ingest:
         ingest.take(large)
         await settled(large)
-    sizes = [sum(len(record[2]) for record in commit) for commit in shelf.commits]
+    sizes = [sum(len(record.body) for record in commit) for commit in shelf.commits]
     assert sum(sizes) >= 10_000_000
     assert max(sizes) < 1_000_000 + 10 * 100_000, "and a slice of time"
-    assert [record for record in shelf.records if record[0] != "m/1"] == [("g/t1/r", ARRIVED_US, b'{"a":1}')] * 100
+    assert [record for record in shelf.records if record.series != "m/1"] == [
+        Record("g/t1/r", ARRIVED_US, b'{"a":1}')
+    ] * 100
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000_000), st.floats(0.0, 5.0)), max_size=50))
@@ -417,4 +424,4 @@ async def test_a_company_whose_events_the_database_is_behind_with_waits_and_no_o
         mapper.wanted.tell()
         await settled(*crowded)
         assert all(batch.held == 0 for batch in crowded)
-    assert [json.loads(body)["n"] for series, _, body in shelf.records if series == "g/t1/r"] == [0, 1, 2]
+    assert [json.loads(each.body)["n"] for each in shelf.records if each.series == "g/t1/r"] == [0, 1, 2]

@@ -56,7 +56,7 @@ class Stand:
         records = self.take(uid, points, at_s)
         assert len(records) <= 1
         for record in records:
-            assert record[:2] == (f"m/{OBJECT}", T0 + round(at_s * SECOND))
+            assert (record.series, record.time_us) == (f"m/{OBJECT}", T0 + round(at_s * SECOND))
             return msgspec.msgpack.decode(record.body)
         return None
 

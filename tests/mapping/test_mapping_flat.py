@@ -67,6 +67,7 @@ class Plant:
             plans=engine.catalogue.plans,
             shape=engine.shape,
             begin=engine.begin,
+            rows_of=engine.rows_of,
             keep_up=engine.keep_up,
         )
 

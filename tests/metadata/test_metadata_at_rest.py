@@ -163,7 +163,7 @@ async def test_unusable_databases_say_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"not a database at all, however long it may be " * 100)
     cases = [
         ("mysql://localhost/x", "expected postgresql\\+asyncpg or sqlite\\+aiosqlite, got mysql"),
-        ("no url", "Could not parse"),
+        ("no url", "expected postgresql://user:password@host"),
         ("sqlite://", "needs a file"),
         ("sqlite:///:memory:", "needs a file"),
         (f"sqlite:///{tmp_path}/file", "file is not a database"),

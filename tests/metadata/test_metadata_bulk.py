@@ -13,6 +13,7 @@ from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.report import ImportRefused, Report
 from terrazzo.bulk.rows import read_objects
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.errors import Conflict
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -25,6 +26,7 @@ async def run(
         repository,
         Columns(repository.entity),
         stand.first,
+        UnfinishedImports(stand.database, lambda _: repository),
         mode=mode,
         dry_run=False,
         on_progress=on or (lambda stage, done, total: None),

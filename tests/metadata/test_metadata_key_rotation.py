@@ -10,61 +10,24 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from registry_stand import Stand, make_stand
+from sealed_stand import HOOK, SEALED, URL, check_readable, fill, stored
 
-from terrazzo.access.key_rotation import SEALED as SEALED_ENTITIES
 from terrazzo.access.key_rotation import rotate_secrets_key
 from terrazzo.crypto.key_file import read_key
 from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
-from terrazzo.database.field import FieldKind
 from terrazzo.database.migrations import REVISIONS
-from terrazzo.database.tables.access import SECOND_FACTOR
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.sealed_columns import reseal, seal_clear
 
-URL = "https://hooks.example.com/secret"
-CLEAR = {"terminal.pin": "pin-of-it", "rule.url": URL, "rule.secret": "0123456789abcdef", "customer.secret": "code"}
-CLEAR |= {"second_factor.secret": "GEZDGNBVGY3TQOJQ", "second_factor.pending": "MFRGGZDFMZTWQ2LK"}
-HOOK = {"kinds": ["event"], "channel": "webhook", "url": URL, "secret": "0123456789abcdef"}
-SEALED = {f"{e.name}.{f.name}" for e in SEALED_ENTITIES for f in e.fields.values() if f.kind is FieldKind.SECRET}
 STEPS = ("copied", "replaced", "walk", "removed")
 
 
 class Cut(BaseException):
     """The process ends here."""
-
-
-async def fill(stand: Stand) -> None:
-    for number in range(5):
-        await stand.terminal(f"t{number}")
-    await stand.entities.rules.create(stand.first, {"name": "hook", **HOOK})
-    await stand.entities.customers.create(stand.second, {"name": "c", "secret": "code"})
-    seal = stand.entities.users.secrets.seal
-    sealed = {name: seal(CLEAR[f"second_factor.{name}"], f"second_factor.{name}") for name in ("secret", "pending")}
-    async with stand.database.writing() as connection:
-        await connection.execute(SECOND_FACTOR.insert().values(user_id=1, step=0, recovery="[]", **sealed))
-
-
-async def stored(stand: Stand) -> dict[tuple[str, int], str]:
-    """All sealed texts by column and id."""
-    found = {}
-    async with stand.database.reading() as connection:
-        for place in SEALED:
-            entity, _, column = place.partition(".")
-            table = next(each.table for each in SEALED_ENTITIES if each.name == entity)
-            for row in await connection.execute(sa.select(table.c.id, table.c[column])):
-                if row[1]:
-                    found[place, row[0]] = row[1]
-    return found
-
-
-async def check_readable(stand: Stand, secrets: Secrets) -> None:
-    """By whoever opens the folder now."""
-    for (place, _), text in (await stored(stand)).items():
-        assert secrets.unseal(text, place) == CLEAR[place]
 
 
 def key_in(folder: Path) -> bytes | None:
@@ -79,18 +42,18 @@ def test_these_columns_are_sealed() -> None:
 
 async def test_all_is_sealed_anew(stand: Stand, tmp_path: Path) -> None:
     await fill(stand)
-    before, key = await stored(stand), key_in(tmp_path)
+    before, key = await stored(stand.database), key_in(tmp_path)
     told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
-    after = await stored(stand)
+    after = await stored(stand.database)
     assert (told.count, told.unreadable_count, len(before)) == (10, 0, 10)
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
     assert not (tmp_path / OLD_KEY_FILE).exists()
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
     assert key_in(tmp_path) != key
-    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+    await check_readable(stand.database, Secrets(key_in(tmp_path) or b""))
     await stand.terminal("later")  # by repositories that were there before: they see that the key is another
-    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+    await check_readable(stand.database, Secrets(key_in(tmp_path) or b""))
     row = await stand.entities.terminals.item(stand.first, "later")
     assert row["pin"] == "pin-of-it"
 
@@ -117,13 +80,13 @@ async def test_cut_off_in_the_walk(stand: Stand, tmp_path: Path, monkeypatch: py
             await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
     both = Secrets.open(tmp_path)
     assert both.is_replacing
-    newest = [both.is_newest(text, place) for (place, _), text in (await stored(stand)).items()]
+    newest = [both.is_newest(text, place) for (place, _), text in (await stored(stand.database)).items()]
     assert newest.count(True) == 3
-    await check_readable(stand, both)
+    await check_readable(stand.database, both)
     middle = key_in(tmp_path)
     told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
     assert (told.count, key_in(tmp_path)) == (7, middle), "what was begun is finished"
-    await check_readable(stand, Secrets(middle or b""))
+    await check_readable(stand.database, Secrets(middle or b""))
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -136,12 +99,12 @@ async def test_cut_off_between_two_steps(stand: Stand, tmp_path: Path, step: str
     first = key_in(tmp_path)
     with pytest.raises(Cut):
         await rotate_secrets_key(stand.database, tmp_path, settle_s=0, on_step=on_step)
-    await check_readable(stand, Secrets.open(tmp_path))
+    await check_readable(stand.database, Secrets.open(tmp_path))
     await stand.terminal("meanwhile")
     await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
     assert key_in(tmp_path) != first
     assert not (tmp_path / OLD_KEY_FILE).exists()
-    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+    await check_readable(stand.database, Secrets(key_in(tmp_path) or b""))
 
 
 async def test_a_secret_that_no_key_opens_keeps_the_old_key(stand: Stand, tmp_path: Path) -> None:
@@ -152,7 +115,7 @@ async def test_a_secret_that_no_key_opens_keeps_the_old_key(stand: Stand, tmp_pa
     told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
     assert (told.unreadable, told.unreadable_count) == (["terminal t1: pin"], 1)
     assert (tmp_path / OLD_KEY_FILE).exists()
-    assert foreign in (await stored(stand)).values()
+    assert foreign in (await stored(stand.database)).values()
 
 
 async def test_what_somebody_writes_during_the_walk_stays(stand: Stand, tmp_path: Path) -> None:
@@ -196,11 +159,12 @@ LATER_TABLES = (
     "wall_link",
     "handover",
     "out_of_service",
+    "unfinished_import",
 )
 LATER_INDEXES = (
     *(
         f"ix_terminal_{owner}{column}_id"
-        for column in ("config_id", "tags")
+        for column in ("config_id", "tags", "type")
         for owner in ("", "permission_company_id_")
     ),
     "ix_audit_batch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import parsers_of_connections
 import parsers_of_devices
 import parsers_of_fields
 import parsers_of_influxql
@@ -14,6 +15,8 @@ from parser_kinds import Parser
 
 PARSERS: list[Parser[Any]] = [
     *parsers_of_scripts.PARSERS,
+    *parsers_of_connections.PARSERS_OF_BYTES,
+    *parsers_of_connections.PARSERS_OF_TEXT,
     *parsers_of_devices.PARSERS_OF_BYTES,
     *parsers_of_devices.PARSERS_OF_TEXT,
     *parsers_of_fields.PARSERS,

@@ -18,15 +18,16 @@ from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.certificates.authorities import Authorities
 from terrazzo.domain.certificates.authority import ClientAuthority
 from terrazzo.domain.command_payload import build_payload, split_credentials, without_download_secrets
-from terrazzo.domain.payload import Reject, decode, flatten
+from terrazzo.domain.payload import Reject, decode, flatten, take_points
 from terrazzo.domain.payloads.form import PayloadForm
+from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import parse_topic_permission
 from terrazzo.embedded.bridges import _read_properties
 from terrazzo.errors import BadParameter
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.timing import record_time
-from terrazzo.terminals.acl import covers, is_sys_filter
+from terrazzo.terminals.acl import TerminalAcl, covers, is_sys_filter
 from terrazzo.terminals.login import read_auto_password
 from terrazzo.terminals.packet_summary import summarize
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
@@ -59,6 +60,10 @@ AUTHORITY = ClientCa("Sample")
 AUTHORITIES = Authorities()
 AUTHORITIES.put(ClientAuthority(1, TERMINAL.company_id, AUTHORITY.certificate))
 CERTIFICATE = AUTHORITY.issue("T1").der
+
+REGISTRY = Registry()
+REGISTRY.put_terminal(TERMINAL)
+ACL = TerminalAcl(TERMINAL, REGISTRY)
 
 
 def _log_in_by_certificate(der: bytes) -> object:
@@ -94,6 +99,7 @@ def _packet(data: bytes) -> object:
 
 def _payload(data: bytes) -> object:
     points = flatten(decode(data))
+    assert take_points(data).keys() == points.keys()
     return record_time(points["Time"], latest_us=2**60) if "Time" in points else None
 
 
@@ -102,6 +108,8 @@ def _names(text: str) -> object:
     split_shared(text)
     is_sys_filter(text)
     is_topic_name(text)
+    ACL.may_publish(text)
+    ACL.may_subscribe(text)
     return [matches(text, "a/b"), matches("a/+/#", text), covers(text, "a/b"), covers("a/#", text)]
 
 
@@ -183,6 +191,7 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
             "terrazzo.terminals.packet_summary:_read_fields",
             "terrazzo.terminals.packet_summary:_read_publish",
             "terrazzo.terminals.packet_summary:_read_filters",
+            "terrazzo.terminals.packet_summary:_told",
             "terrazzo.terminals.packet_summary:_JSON_SECRET",
             "terrazzo.terminals.packet_summary:_URL_QUERY",
             "terrazzo.terminals.packet_summary:_URL_USER",
@@ -216,6 +225,8 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
         covers=(
             "terrazzo.domain.payload:decode",
             "terrazzo.domain.payload:_decode_other",
+            "terrazzo.domain.payload:_explained",
+            "terrazzo.domain.payload:take_points",
             "terrazzo.ingest.timing:_parse_text",
             "terrazzo.ingest.timing:_parse_number",
         ),
@@ -357,7 +368,11 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
         most=MOST_STRING,
     ),
     Parser(
-        covers=("terrazzo.domain.certificates.client_certificate:ClientCertificate",),
+        covers=(
+            "terrazzo.domain.certificates.client_certificate:ClientCertificate",
+            "terrazzo.domain.certificates.client_certificate:ClientCertificate.__init__",
+            "terrazzo.terminals.shown_certificate:ShownCertificate.__init__",
+        ),
         run=_log_in_by_certificate,
         worst=(
             lambda n: b"\x30" * n,
@@ -378,7 +393,7 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
 
 PARSERS_OF_TEXT: list[Parser[str]] = [
     Parser(
-        covers=("terrazzo_broker.topics.names:split_shared",),
+        covers=("terrazzo_broker.topics.names:split_shared", "terrazzo.terminals.acl:TerminalAcl._read_topic"),
         run=_names,
         worst=(
             lambda n: "/" * n,

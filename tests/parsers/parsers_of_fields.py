@@ -37,7 +37,7 @@ from terrazzo.api.operations.messenger_fields import (
     Template,
 )
 from terrazzo.api.operations.pusher import Publishes
-from terrazzo.database.field import Field, check_storable, structure, without_userinfo
+from terrazzo.database.field import Field, check_storable, structure
 from terrazzo.domain.certificates.authority import parse_authority
 from terrazzo.domain.file_kinds import clean_name, kind_of
 from terrazzo.domain.template import fill, names_in
@@ -46,6 +46,7 @@ from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL, read_key_li
 from terrazzo.metadata.definitions.rules import RULE, check_clock, check_template, check_url
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.times import UTC, parse_time
+from terrazzo.userinfo import is_http_address, shown_address, without_user, without_userinfo
 
 _read = decode_hook(UTC)
 
@@ -173,8 +174,8 @@ PARSERS: list[Parser[str]] = [
         samples=("a\\u0000", "x"),
     ),
     Parser(
-        covers=("terrazzo.database.field:_USERINFO",),
-        run=without_userinfo,
+        covers=("terrazzo.userinfo:_USERINFO",),
+        run=lambda text: (without_userinfo(text), without_user(text), shown_address(text), is_http_address(text)),
         worst=(lambda n: "/" * n, lambda n: "a//" + "b" * n, lambda n: "//@" * (n // 3), lambda n: "@" * n),
         samples=("ftp://user:password@host/file", "/path"),
     ),

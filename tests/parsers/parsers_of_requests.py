@@ -137,6 +137,7 @@ PARSERS_OF_TEXT += [
     Parser(
         covers=(
             "terrazzo.api.transports.bodies.multipart:parse_parameters",
+            "terrazzo.api.transports.bodies.multipart:boundary_of",
             "terrazzo.api.transports.bodies.multipart:_PARAMETER",
             "terrazzo.api.transports.bodies.multipart:_ESCAPE",
         ),
@@ -226,7 +227,11 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
         ),
     ),
     Parser(
-        covers=("terrazzo.api.transports.bodies.forms:read_multipart",),
+        covers=(
+            "terrazzo.api.transports.bodies.forms:read_multipart",
+            "terrazzo.api.transports.bodies.multipart:MultipartParser.feed",
+            "terrazzo.api.transports.bodies.multipart:_part",
+        ),
         run=_multipart,
         raises=(BadForm,),
         worst=(

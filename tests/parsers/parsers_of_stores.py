@@ -14,15 +14,16 @@ from terrazzo.csv_text import bare_text, guard_formula
 from terrazzo.messenger.channels import _member, _read
 from terrazzo.messenger.masking import Mask, secrets_of, shown_url
 from terrazzo.ports.store import Record
+from terrazzo.replication.checked_bytes import FrameDamaged, checked_bytes
 from terrazzo.replication.frame import (
     HEADER_BYTES,
     Assembly,
-    FrameDamaged,
     appended,
     decode_frame,
     decode_operation,
     encode_frames,
 )
+from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, Numbered, decode_in_frame, encode_in_frame
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
@@ -127,6 +128,24 @@ _FRAMES = encode_frames(
 )
 
 
+_IN_FRAME = encode_in_frame(
+    Numbered(
+        1,
+        2,
+        InFrame(
+            "f1",
+            [InTopic("g/t/r", "g/t/r", "t", "r", "x/t", answers=False)],
+            [InBatch("t", "1", 0, 5, [0, 0], [b"{}", b"?"], {0: b"c"}, {1: "can't be read"})],
+        ),
+    )
+)
+
+
+def _checked_in(body: bytes) -> bytes:
+    """A frame of a front whose checksum fits what is in it."""
+    return checked_bytes(b"TZi", 1, bytes(16) + body)
+
+
 PARSERS_OF_BYTES += [
     Parser(
         covers=("terrazzo.replication.frame:decode_frame",),
@@ -145,6 +164,19 @@ PARSERS_OF_BYTES += [
             lambda n: b"\x94\x01\x90\xdd" + (n // 4).to_bytes(4, "big") + b"\x93\0\0\xc4\0" * (n // 5) + b"\x80",
         ),
         samples=(_FRAMES[0][HEADER_BYTES:], msgspec.msgpack.encode([3, 5]), msgspec.msgpack.encode([0, "a", "1"])),
+    ),
+    Parser(
+        covers=("terrazzo.replication.in_frame:decode_in_frame",),
+        run=decode_in_frame,
+        raises=(FrameDamaged,),
+        worst=(
+            lambda n: _checked_in(b"\x91" * n),
+            lambda n: _checked_in(
+                b"\x93\xa1f\x90\xdd" + (n // 8).to_bytes(4, "big") + b"\x96\xa0\xa0\0\0\x90\x90" * (n // 8)
+            ),
+            lambda n: b"TZi\x01" + b"\0" * n,
+        ),
+        samples=(_IN_FRAME,),
     ),
     Parser(
         covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),

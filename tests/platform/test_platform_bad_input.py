@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from mqtt_bytes import login, publish
+from mqtt_bytes import field, frame, login, publish
 from running import Platform, wait_for
 
 UID = "bad-1"
@@ -167,3 +167,27 @@ def test_a_changed_pin_ends_the_connection_at_once(platform: Platform) -> None:
         assert (answer[0], answer[2]) == (0xE0, 0x98)
         assert is_closed(peer)
     wait_for(lambda: not platform.call("get_terminal_status", terminal_id="bad-2")["online"], "seen as gone")
+
+
+def test_a_client_id_with_line_feeds_makes_no_line_of_its_own_in_the_log(platform: Platform) -> None:
+    forged = "a\nERROR forged line\x1b[2J"
+    with socket.create_connection(("127.0.0.1", platform.mqtt), timeout=10) as peer:
+        peer.sendall(login(forged, "nobody", "at all", protocol=5))
+        assert is_closed(peer)
+    wait_for(lambda: "forged line" in platform.log.read_text(), "the refusal is in the log")
+    lines = platform.log.read_text().splitlines()
+    assert not [line for line in lines if line.startswith("ERROR forged") or "\x1b" in line]
+
+
+def test_a_terminal_of_mqtt_3_1_logs_in_and_reports(platform: Platform) -> None:
+    head = field("MQIsdp") + b"\x03\xc2" + (30).to_bytes(2, "big")
+    with socket.create_connection(("127.0.0.1", platform.mqtt), timeout=10) as peer:
+        peer.sendall(frame(0x10, head, field(UID), field(f"u-{UID}"), field(f"pin-{UID}")))
+        assert peer.recv(4) == b"\x20\x02\x00\x00"
+        peer.sendall(publish(f"g/{UID}/r", b'{"old": 31}'))
+        assert peer.recv(4) == b"\x40\x02\x00\x01"
+    (record,) = platform.call("get_last_grid", terminal_id=UID, topic=["r"])["data"]
+    assert record["payload"] == {"old": 31}
+    with socket.create_connection(("127.0.0.1", platform.mqtt), timeout=10) as peer:
+        peer.sendall(frame(0x10, head, field(UID), field(f"u-{UID}"), field("guess")))
+        assert peer.recv(4) == b"\x20\x02\x00\x04", "3.1 has no other code for a wrong password"

@@ -63,6 +63,8 @@ NOT_RUN = {
     ("scaling.md", "the log: NATS"): "a drawing",
     ("scaling.md", "max_payload"): "of another program's configuration",
     ("scaling.md", "[stream]"): "keys of several nodes, to be filled in",
+    ("scaling.md", "terminals --MQTT--> front f1"): "a drawing of fronts",
+    ("scaling.md", "[cluster]"): "keys of a front, to be filled in",
     ("README.md", "make run"): "installs from the registry; .ci/run does both",
     ("README.md", "pip install ."): "installs from the registry",
     ("beside-a-broker.md", "authentication ="): "is EMQX's: tests/api/test_api_broker_questions.py sends what it asks",

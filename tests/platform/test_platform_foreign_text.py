@@ -1,8 +1,13 @@
-"""Text from outside with a NUL, which PostgreSQL can't keep: it is replaced, and nothing stands still because of it."""
+"""Text from outside with a NUL, which PostgreSQL can't keep, is replaced, and nothing stands still because of it; with
+escape sequences it steers nobody's terminal."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +19,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from campaigns.campaign_stand import add_firmware, create, terminals
+from loaded_process import run_loaded_text
+from mqtt_bytes import login, publish
 from rules.rule_stand import BY, SECRET, add_rule, report
 from running import Platform, wait_for
 
@@ -102,3 +109,54 @@ def test_it_is_replaced_and_work_goes_on(platform: Platform, provider: str) -> N
     answer_strangely(platform)
     report(platform, {"s": 0}, {"s": "again"})
     wait_for(lambda: [each["state"] for each in call("get_message_list")["data"]] == ["sent"] * 2, "messages go on")
+
+
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+def raw(platform: Platform, action: str, **fields: Any) -> str:
+    """The answer of an action as the bytes that a terminal with curl would be sent."""
+    asked = urllib.request.Request(
+        f"{platform.url}/apiproxy/api",
+        data=json.dumps({"action": action, **fields}).encode(),
+        headers={"Authorization": f"Bearer {platform.token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def test_escape_sequences_of_terminals_and_users_steer_no_terminal(tmp_path: Path) -> None:
+    """Labels, values, client ids, topics and user names, in the log, in answers, and in what commands print."""
+    with Platform(tmp_path / "data", env={"TERRAZZO_LOGGING__LEVEL": "debug"}) as platform:
+        platform.login()
+        call = platform.call
+        platform.add_terminal("m1", platform.add_config())
+        rows = [["S", "", "", "STA", "$AdapterID-1.s", ""]]
+        rows += [["SAID", f"error{ESCAPE}", f"error{ESCAPE}", "EVNT", "$AdapterID-1.s", "", "x != 0"]]
+        mapping = call("create_mapping", name=f"m{ESCAPE}", script=rows, **BY)["uid"]
+        call("create_object", name=f"o{ESCAPE}", mapping_id=mapping, terminal_list=["m1"])
+        report(platform, {"s": f"a{ESCAPE}"})
+        wait_for(lambda: call("get_event_list")["data"], "the event is there")
+        with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
+            client.sendall(login("m1", "u-m1", "pin-m1"))
+            assert client.recv(4) == b"\x20\x02\x00\x00"
+            client.sendall(publish("g/m1/r", f"no JSON {ESCAPE}".encode(), packet_id=1))
+            client.sendall(publish(f"g/m2/{ESCAPE}", b"{}", packet_id=2))
+            client.recv(64)
+        for client_id, name in (("m1", f"u{ESCAPE}"), (f"x{ESCAPE}", "u")):
+            with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
+                client.sendall(login(client_id, name, f"p{ESCAPE}"))
+                client.recv(64)
+        assert platform.ask("login", username=f"u{ESCAPE}", password="not the one")["code"] == 10402
+        wait_for(lambda: call("get_reject_list")["data"], "the reject is there")
+        questions = ("get_event_list", "get_reject_list", "get_object_list", "get_unknown_terminal_list")
+        answers = "".join(raw(platform, action) for action in questions)
+        assert "owned" in answers
+        assert not {"\x1b", "\x07"} & set(answers)
+        command = ["-m", "terrazzo", "terminal", "why", "m1", "--data", str(tmp_path / "data")]
+        why = run_loaded_text(command, env={**os.environ})
+        assert "topic" in why.stdout, why
+        log = platform.log.read_text()
+        assert "owned" in log
+        for text in (log, why.stdout, why.stderr):
+            assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.ports.store import Record, Seen
+from terrazzo.replication.checked_bytes import FrameDamaged, FrameTooNew
 from terrazzo.replication.frame import (
     HEADER_BYTES,
     Appended,
@@ -16,8 +17,6 @@ from terrazzo.replication.frame import (
     Began,
     Dropped,
     Frame,
-    FrameDamaged,
-    FrameTooNew,
     Operation,
     appended,
     decode_frame,

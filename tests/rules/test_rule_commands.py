@@ -68,6 +68,44 @@ async def test_a_terminal_that_goes_gives_a_command_to_another_object(stand: Sta
     assert [(each["terminal_id"], each["object_id"]) for each in await stand.commands()] == [(two, other)]
 
 
+@only_sqlite
+async def test_a_label_that_opens_gives_a_command_and_one_that_closes_none(stand: Stand) -> None:
+    (uid,) = await stand.terminals(1)
+    tank = await stand.tank(uid)
+    await stand.rule(**{**COLD, "kinds": ["opened", "closed"]}, loop_s=0)
+    await stand.happen(tank)  # an event of the same code
+    await stand.happen(tank, kind="closed")
+    await stand.settle()
+    assert await stand.commands() == []
+    await stand.happen(tank, kind="opened", record_id=2)
+    await stand.settle()
+    (command,) = await stand.commands()
+    assert (command["terminal_id"], command["object_id"], command["command"]) == (uid, tank, "HEAT")
+    assert json.loads(command["payload"]) == {"Act": "Control", "heat": 1}
+
+
+@only_sqlite
+async def test_an_object_all_of_whose_terminals_go_gives_a_command(stand: Stand) -> None:
+    one, two, other = await stand.terminals(3)
+    gone = await stand.tank(one, two)
+    spare = await stand.tank(other, name="Spare")
+    stand.connect(one, two, other)
+    fields = {"kinds": ["object_offline", "back"], "minutes": 5, "object_list": [str(gone)]}
+    await stand.rule(**fields, **HEAT, command_objects=[str(spare)], loop_s=0)
+    stand.disconnect(one)
+    await stand.pass_minutes(30)
+    assert await stand.commands() == [], "one of its terminals is there"
+    stand.hear(two)
+    stand.disconnect(two)
+    await stand.pass_minutes(4)
+    assert await stand.commands() == [], "it is away since it was last heard"
+    await stand.pass_minutes(2)
+    assert [(each["terminal_id"], each["object_id"]) for each in await stand.commands()] == [(other, spare)]
+    stand.connect(one)
+    await stand.pass_minutes(30)
+    assert len(await stand.commands()) == 1, "it is back, which is nothing to command"
+
+
 async def test_what_a_command_may_have_caused_gives_no_command_of_the_same_rule(stand: Stand) -> None:
     one, two = await stand.terminals(2)
     tank, well = await stand.tank(one), await stand.tank(two, name="Well")

@@ -90,6 +90,23 @@ async def test_who_is_cancelled_at_the_moment_of_being_let_in_gives_the_turn_on(
     assert works.order == ["c1.a", "c1.c"]
 
 
+@pytest.mark.parametrize("others", [0, 1])
+async def test_who_is_cancelled_and_has_not_run_since_is_passed_over(others: int) -> None:
+    turns = CompanyTurns("database", at_once=1, waiting=3)
+    assert turns.begin(1)
+    waiting = [asyncio.create_task(turns.wait(1)) for _ in range(1 + others)]
+    await Works.settle()
+    waiting[0].cancel()
+    turns.end(1)
+    await Works.settle()
+    assert waiting[0].cancelled()
+    for each in waiting[1:]:
+        assert each.done()
+        each.result()
+        turns.end(1)
+    assert turns.begin(1), "its turn is not lost"
+
+
 async def test_work_that_fails_ends_its_turn(works: Works):
     for _ in range(3):
         with pytest.raises(RuntimeError, match="planted"):

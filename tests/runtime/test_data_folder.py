@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from terrazzo.runtime import data_folder
-from terrazzo.runtime.data_folder import close_to_others, find_exposed
+from terrazzo_broker.access import folder_modes
+from terrazzo_broker.access.folder_modes import close_to_others, find_exposed
 
 
 def make(folder: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_name_that_has_become_a_link_meanwhile_is_refused(tmp_path: Path, monk
     found = [*find_exposed(data)]
     (data / "file").unlink()
     (data / "file").symlink_to(outside)
-    monkeypatch.setattr(data_folder, "find_exposed", lambda *_, **__: iter(found))
+    monkeypatch.setattr(folder_modes, "find_exposed", lambda *_, **__: iter(found))
     told = close_to_others(data)
     assert (told.refused, "file" in told.first_refused) == (1, True)
     assert mode(outside) == 0o644
@@ -63,11 +63,11 @@ def test_the_folder_is_closed_first_and_an_interrupted_walk_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path)
-    close = data_folder._chmod
+    close = folder_modes._chmod
     for _ in range(6):
         done = 0
 
-        def once(exposed: data_folder.Exposed) -> None:
+        def once(exposed: folder_modes.Exposed) -> None:
             nonlocal done
             done += 1
             if done > 1:
@@ -75,7 +75,7 @@ def test_the_folder_is_closed_first_and_an_interrupted_walk_goes_on(
             close(exposed)
 
         with monkeypatch.context() as patched:
-            patched.setattr(data_folder, "_chmod", once)
+            patched.setattr(folder_modes, "_chmod", once)
             try:
                 close_to_others(tmp_path)
             except KeyboardInterrupt:

@@ -91,7 +91,9 @@ async def test_downloads() -> None:
         async def open(self, company_id: int, uid: str) -> Any:
             return uid
 
-    links = SignedLinks(Files(), key=bytes(32), base_url="http://x", lifetime_s=60)
+    registry = Registry()
+    registry.put_terminal(TERMINAL)
+    links = SignedLinks(Files(), key=bytes(32), base_url="http://x", lifetime_s=60, terminal=registry.terminal)
     heard = Heard(links.downloads)
     ticket = Ticket(1, "0" * 32, "lua.bin", "t1", 2**40)
     assert await links.redeem(ticket, links.sign(ticket)) == "0" * 32

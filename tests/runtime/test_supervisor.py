@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 import pytest
@@ -147,6 +148,53 @@ async def test_stopping_waits_and_may_be_repeated() -> None:
     await task.stop()
     await task.stop()
     assert ended == ["ended"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("planted"), Unavailable("database: the connection is closed")])
+@pytest.mark.parametrize("way", ["spawn", "repeat"])
+async def test_what_fails_as_it_is_cancelled_ends_and_does_not_begin_anew(error: Exception, way: str) -> None:
+    """As a transaction does whose connection can't be given back: its error takes the cancellation's place."""
+    runs, waits = 0, asyncio.Event()
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        try:
+            waits.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise error from None
+
+    supervisor = Supervisor(on_stop=Stops())
+    if way == "spawn":
+        task = supervisor.spawn("work", work, OnFailure.RESTART, retry=SOON)
+    else:
+        task = supervisor.repeat("work", 0.001, work, OnFailure.RESTART, retry=SOON)
+    await waits.wait()
+    async with asyncio.timeout(20):
+        await task.stop()
+    assert (runs, task.state, task.failures) == (1, TaskState.ENDED, 0)
+
+
+async def test_what_does_not_end_is_named_and_told_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("terrazzo.runtime.supervisor.END_S", 0.05)
+    waits = asyncio.Event()
+
+    async def stubborn() -> None:
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                waits.set()
+                await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    task = Supervisor(on_stop=Stops()).spawn("deaf", stubborn, OnFailure.RESTART)
+    await waits.wait()
+    async with asyncio.timeout(20):
+        await task.stop()
+    assert task.state is TaskState.ENDED
+    assert "task deaf has not ended within 0.05 s of being told to" in caplog.text
 
 
 async def test_restarts_are_counted_over_tasks_of_one_name() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from msgspec.structs import astuple
+
 from terrazzo.ports.store import Page, Record
 
 
@@ -17,7 +19,7 @@ class Oracle:
         self._db.execute("CREATE INDEX by_time ON record (series, time_us)")
 
     def append(self, records: Sequence[Record]) -> None:
-        self._db.executemany("INSERT INTO record (series, time_us, body) VALUES (?, ?, ?)", records)
+        self._db.executemany("INSERT INTO record (series, time_us, body) VALUES (?, ?, ?)", map(astuple, records))
 
     def series(self, prefix: str) -> list[str]:
         rows = self._db.execute("SELECT DISTINCT series FROM record")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import astuple
 from store_locations import InfluxLocation
 
 from terrazzo.ports.store import Page, Record, StoreUnavailable
@@ -131,7 +132,7 @@ async def test_a_batch_sent_twice_is_there_once(own_influxd, tmp_path):
     location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool")
     store = await location.open()
     await store.append(batch(0))
-    points = [LinePoint(*record, 10**18 + n) for n, record in enumerate(batch(1))]
+    points = [LinePoint(*astuple(record), 10**18 + n) for n, record in enumerate(batch(1))]
     await store._writer.delivery.prepare(points)
     await store._writer.delivery.deliver(points)
     await store.close()

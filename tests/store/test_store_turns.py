@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,15 @@ async def test_names_by_the_hundred_are_a_few_requests_at_a_time() -> None:
     assert await queries.latest_each(Server(), "m/1", names) == {}  # type: ignore[arg-type]
     assert sum(asked) >= 100
     assert max(asked) <= 40
+
+
+async def test_a_query_that_ends_with_stop_iteration_is_answered() -> None:
+    """A future takes no such error: whoever asked would wait for ever, and those behind with them."""
+    readers = Readers("read", threads=1, of_company=1, waiting=100)
+    empty: Iterator[int] = iter(())
+    asked = [readers.ask(1, lambda: next(empty)), readers.ask(1, lambda: 7)]
+    async with asyncio.timeout(20):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asked[0]
+        assert await asked[1] == 7
+    await asyncio.to_thread(readers.close)

@@ -23,7 +23,9 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
 
 @pytest.fixture
 def stream_settings(nats_server: NatsServer) -> JetStreamSettings:
-    return JetStreamSettings(url=nats_server.url, name=f"t{next(_numbers)}", replicas=1, most_bytes=8 << 20)
+    return JetStreamSettings(
+        url=nats_server.url, name=f"t{next(_numbers)}", replicas=1, most_bytes=8 << 20, most_in_bytes=8 << 20
+    )
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from terrazzo.ports.stream import (
     StaleWriter,
 )
 from terrazzo_adapters.jetstream import Connection, JetStreamLog, JetStreamRecords, JetStreamSettings, check_servers
+from terrazzo_adapters.jetstream.connection import Refused
 
 
 async def _open_log(connection: Connection) -> JetStreamLog:
@@ -39,6 +42,15 @@ async def _take(reader: LogReader, count: int) -> list[Logged]:
     async with asyncio.timeout(20):
         while len(found) < count:
             found += await reader.next(0.5)
+    return found
+
+
+async def _take_patiently(reader: LogReader, count: int) -> list[Logged]:
+    """As ``_take`` where three servers may have to choose first who hands out the frames."""
+    found: list[Logged] = []
+    async with asyncio.timeout(30):
+        while len(found) < count:
+            found += await _until_read(reader)
     return found
 
 
@@ -181,7 +193,7 @@ async def test_credentials_and_files_of_tls_that_are_refused_name_their_key(
     with pytest.raises(LogUnusable, match=r"stream\.tls_ca: /nowhere: No such file"):
         await Connection(replace(stream_settings, tls_ca="/nowhere")).open()
     with running_nats(tmp_path, options='authorization { user: "u", password: "p" }') as (server,):
-        asked = replace(stream_settings, url=server.url, timeout_s=1.0)
+        asked = replace(stream_settings, url=server.url, timeout_s=10.0)
         with pytest.raises(LogUnusable, match="the credentials are refused"):
             await Connection(asked).open()
         allowed = Connection(replace(asked, username="u", password="p"))
@@ -213,26 +225,50 @@ async def test_a_reader_goes_on_after_the_server_was_killed(stream_settings: Jet
 async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
     stream_settings: JetStreamSettings, tmp_path: Path
 ) -> None:
-    with running_nats(tmp_path, 3) as servers:
+    async with AsyncExitStack() as closing:
+        servers = closing.enter_context(running_nats(tmp_path, 3))
         urls = ",".join(server.url for server in servers)
         connection = Connection(replace(stream_settings, url=urls, replicas=3, timeout_s=1.0))
         await connection.open()
+        closing.push_async_callback(connection.close)
         log = JetStreamLog(connection)
         await _until_open(log)
         created = (await log.state()).created
         reader = log.read(0, created)
         await _fill(log, 20)
-        assert len(await _take(reader, 20)) == 20
+        assert len(await _take_patiently(reader, 20)) == 20
         info = await connection.ask(f"STREAM.INFO.{connection.settings.name.upper()}_OUT")
         (leader,) = (server for server in servers if server.name == info["cluster"]["leader"])
         leader.kill()
         await _until_published(log, last=20)
         assert [each.sequence for each in await _until_read(reader)] == [21]
         again = log.read(0, created)
-        assert [each.sequence for each in await _take(again, 21)] == list(range(1, 22))
+        assert [each.sequence for each in await _take_patiently(again, 21)] == list(range(1, 22))
         with pytest.raises(StaleWriter):
             await log.publish(b"old", message_id="old", last=20)
-        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no suitable peers for placement, peer offline", LogUnavailable),
+        ("no suitable peers for placement", LogUnusable),
+    ],
+)
+async def test_a_server_that_is_away_for_now_is_no_fault_of_the_configuration(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, text: str, expected: type[Exception]
+) -> None:
+    """What three servers that have just begun answer to who asks too early."""
+    ask = connection.ask
+
+    async def refuse(subject: str, *arguments: Any) -> dict[str, Any]:
+        if subject.startswith("STREAM.CREATE"):
+            raise Refused(subject, {"code": 400, "err_code": 10_005, "description": text})
+        return await ask(subject, *arguments)
+
+    monkeypatch.setattr(connection, "ask", refuse)
+    with pytest.raises(expected, match=r"stream\.replicas: "):
+        await JetStreamLog(connection).open()
 
 
 async def _until_open(log: JetStreamLog) -> None:

@@ -13,8 +13,8 @@ import pytest
 from support import new_tasks
 from terrazzo.ports.store import Record, Seen, StoreFull, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import LogFull, Logged, LogReader, LogState, LogUnavailable, StaleWriter
+from terrazzo.replication.checked_bytes import FrameTooNew
 from terrazzo.replication.follower import Follower
-from terrazzo.replication.frame import FrameTooNew
 from terrazzo.replication.leading import ReplicatedStore
 from terrazzo.replication.position import NOTE, Position, read_position
 from terrazzo_adapters.jetstream import Connection, JetStreamLog

@@ -19,6 +19,7 @@ from support import free_port
 from waiting import until
 
 NGINX = "127.0.0.9"  # where it comes from, so that terminals on loopback are not it
+STREAM = "127.0.0.10"  # where its stream comes from that says nothing of who it is for
 FIRST, SECOND = "127.0.0.21", "127.0.0.22"
 ACCEPTED, WRONG = 0, 4
 UPGRADE = (
@@ -157,6 +158,34 @@ async def test_silent_ones_behind_the_proxy_take_their_own_share(front, opened):
     await until(lambda: half_open.count_of(FIRST) == 4 and half_open.count_of(SECOND) == 1)
     assert half_open.count_of(NGINX) == 0
     assert await connack(waiting, "t1") == ACCEPTED
+
+
+SILENT = 1_024 + 64  # more than may wait of one address
+
+
+@pytest.mark.parametrize("kind", ["stream", "http"])
+async def test_silent_sockets_by_the_thousand_close_mqtt_over_websocket_to_nobody(tmp_path, opened, kind):
+    """Behind nginx's stream all have its address, and say nothing; behind its HTTP server they upgrade, and are silent
+    then. Somebody else gets in by the same way, and past it."""
+    behind, by_stream, by_http = free_port(), free_port(), free_port()
+    sections = {"mqtt": {"websocket_port": behind}, "http": {"trusted_proxies": (NGINX,)}}
+    passed_on = f"server {{ listen 127.0.0.1:{by_stream}; proxy_pass 127.0.0.1:{behind}; proxy_bind {STREAM}; }}\n"
+    async with running_site(tmp_path / "data", **sections) as site:
+        company = await site.company()
+        for uid in ("t1", "t2"):
+            await company.terminal(uid)
+        http, ports = upgrading(by_http, behind), (by_stream, by_http)
+        with nginx(tmp_path / "nginx", ports=ports, stream=passed_on, http=http, connections=4 * SILENT):
+            port = by_stream if kind == "stream" else by_http
+            for _ in range(SILENT):
+                _, writer = await opened(port, FIRST)
+                if kind == "http":
+                    writer.write(f"{UPGRADE}\r\n".encode())
+            waiting = site.broker.core.admission.half_open
+            flooding = STREAM if kind == "stream" else FIRST
+            await until(lambda: waiting.count_of(flooding), "they have come")
+            assert await connack_over_websocket(await opened(port, SECOND), "t1") == ACCEPTED
+            assert await connack_over_websocket(await opened(behind, SECOND), "t2") == ACCEPTED
 
 
 async def test_forged_addresses_are_not_believed(front, opened):

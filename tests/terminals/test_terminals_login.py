@@ -216,6 +216,7 @@ class TestStrangers:
         """What is hashed depends on the form of what was given, a signature's or another, and on nothing else."""
         plain, signed = {}, {}
         door, signing, scram_only = Door(), Door(mode="auto"), Door(dixie=True)
+        disabled, closed = Door(is_available=False), Door(company_is_available=False)
         forged = auto_password(int(NOW_S), pin="guess")
         for which, (at, username, password, client_id) in {
             "wrong pin": (door, "user", b"guess", "t1"),
@@ -225,6 +226,10 @@ class TestStrangers:
             "a signature and a wrong name": (signing, "guess", forged, "t1"),
             "no signature": (signing, "user", b"guess", "t1"),
             "scram is due": (scram_only, "user", b"guess", "t1"),
+            "disabled": (disabled, "user", b"guess", "t1"),
+            "its company is closed": (closed, "user", b"guess", "t1"),
+            "disabled, and a signature": (disabled, "user", forged, "t1"),
+            "its company is closed, and a signature": (closed, "user", forged, "t1"),
             "nobody": (door, "user", b"guess", "t2"),
             "nobody's signature": (signing, "user", auto_password(int(NOW_S), pin="guess", uid="t2"), "t2"),
         }.items():

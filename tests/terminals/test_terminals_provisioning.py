@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -302,14 +303,14 @@ async def test_at_qos_0_nothing_is_told_and_nothing_promised(site: Site) -> None
     firmware.hang_up()
 
 
-async def test_the_answer_is_kept_nowhere(site: Site) -> None:
+async def test_the_answer_is_kept_nowhere(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     company = await site.company("nowhere")
     await new_key(company, "nowhere")
     await company.terminal("listener", topic="pub:r;sub:p2p/#")
     heard: list[Any] = []
     site.broker.subscribe_local("a bridge", {"#": 2}, lambda message: heard.append(message) is None)
-    firmware = Firmware(site.port, "nowhere-1", "nowhere")
-    credentials = await firmware.claim()
+    with caplog.at_level(logging.DEBUG):
+        credentials = await Firmware(site.port, "nowhere-1", "nowhere").claim()
     assert heard == []
     assert site.broker.retained.count == 0
     await until(lambda: "nowhere-1" not in site.broker.sessions)
@@ -317,6 +318,11 @@ async def test_the_answer_is_kept_nowhere(site: Site) -> None:
         for table in METADATA.sorted_tables:
             rows = (await connection.execute(select(table))).all()
             assert credentials["Pin"] not in str(rows), table.name
+    folder = site.platform.config.data_dir
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    assert [each for each in files if b"nowhere" in each.read_bytes()], "what is kept is found so"
+    assert [each for each in files if credentials["Pin"].encode() in each.read_bytes()] == []
+    assert credentials["Pin"] not in caplog.text
 
 
 async def test_company_as_key_gets_nothing_of_bs(site: Site) -> None:
@@ -391,8 +397,21 @@ async def test_a_closed_company_takes_nobody_in(site: Site) -> None:
         await Firmware(site.port, "closed-2", "closed").come_in()
     with pytest.raises(PermissionError):
         await firmware.come_in()
+    assert await uids(company) == [], "a promise of before makes no record either"
     await site.entities.companies.update(ROOT, company.actor.company_id, {"is_available": 1})
     await firmware.come_in()
+    firmware.hang_up()
+
+
+async def test_who_is_claiming_when_the_company_is_closed_is_ended_and_told_nothing(site: Site) -> None:
+    company = await site.company("closing")
+    await new_key(company, "closing")
+    firmware = Firmware(site.port, "closing-1", "closing")
+    await firmware.connect("claim", "closing")
+    assert is_open(site, "closing-1")
+    await site.entities.companies.update(ROOT, company.actor.company_id, {"is_available": 0})
+    await until(lambda: not is_open(site, "closing-1"), "it is ended")
+    assert promises(company) == 0
     firmware.hang_up()
 
 

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +19,12 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.api_rig import BODY_BYTES, Rig, open_rig
+from api.api_rig import BODY_BYTES, PASSWORD, Rig, open_rig
 from lasting import open_ports
+from terrazzo.api.paths.table import PATHS as PATHS_OF_COMPONENTS
 from terrazzo.api.transports.bodies.inflate import Inflater
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
+from terrazzo.api.transports.http import build_apps
 from waiting import close, until
 
 JSON = {"Content-Type": "application/json"}
@@ -64,6 +67,26 @@ async def test_a_compressed_body_without_a_token_is_not_inflated(rig: Rig, bomb:
         tracemalloc.stop()
     assert (status, answer["code"]) in ((415, 10402), (200, 10402))
     assert peak < 8 * 2**20
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/influx/query", "/mqtt/auth", "/mqtt/acl"])
+@pytest.mark.parametrize("token", ["", "forged"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_short_body_that_is_compressed_needs_a_good_token_too(
+    rig: Rig, path: str, token: str, coding: str
+) -> None:
+    """A login that would succeed, in some hundred bytes: without a token nothing is inflated, however little it is."""
+    login = b'{"action": "login", "username": "admin-user", "password": "%s"}' % PASSWORD.encode()
+    body = gzip.compress(login) if coding == "gzip" else zlib.compress(login)
+    headers = {**JSON, "Content-Encoding": coding, **({"Authorization": f"Bearer {token}"} if token else {})}
+    async with rig.http.post(path, data=body, headers=headers) as response:
+        answer = await response.text()
+    refused = '"code":10402' in answer or answer.startswith('{"error":')
+    assert response.status in (401, 404, 415) or (response.status == 200 and refused), answer
+    if path == "/apiproxy/api":
+        assert (response.status, refused) == (200 if token else 415, True)
+        _, plain = await post(rig, path, login, JSON)
+        assert plain["code"] == 200, "the same is good as it is"
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -177,6 +200,36 @@ async def test_whoever_expects_to_be_asked_on_is(rig: Rig) -> None:
 
     status, answer = await asyncio.to_thread(ask)
     assert (status, answer["code"]) == (200, 200)
+
+
+async def test_no_route_waits_for_a_body_for_ever(tmp_path: Path) -> None:
+    """Whatever takes a POST: one that promises a body and is silent then, as nobody, is let go of in time."""
+    async with open_rig(tmp_path, limits={"request_timeout_s": 1}) as rig:
+        router = build_apps(rig.services).http.router
+        paths = {
+            route.resource.canonical for route in router.routes() if route.method in ("POST", "*") and route.resource
+        }
+        several = {path.path for path in PATHS_OF_COMPONENTS} - set(PATHS)  # of one handler, as those of ``PATHS`` are
+        paths = {path.replace("{", "").replace("}", "") for path in paths - several} | set(PATHS)
+        assert {"/console/policy-reports", "/influx/query", "/apiproxy/api"} <= paths
+        host, _, port = rig.addresses.http.removeprefix("http://").partition(":")
+
+        async def is_let_go(path: str) -> bool:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+            writer.write(head.encode())
+            try:
+                async with asyncio.timeout(20):
+                    await reader.read()
+            except TimeoutError:
+                return False
+            finally:
+                await close(writer)
+            return True
+
+        asked = sorted(paths)
+        found = await asyncio.gather(*map(is_let_go, asked))
+        assert [path for path, ended in zip(asked, found, strict=True) if not ended] == []
 
 
 async def test_who_breaks_off_leaves_no_traceback(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:

@@ -92,7 +92,7 @@ async def test_only_so_many_are_under_way(tmp_path: Path, kind: str) -> None:
             for number in range(50):
                 await connection.send(request("get_last_grid", terminal_id="t1", topic="r", actionid=number))
             await until(lambda: ports.connection_limiter.pauses, "reading pauses")
-            assert gate.waiting == 4
+            await until(lambda: gate.waiting == 4, "as many as may are under way")
             gate.open.set()
             assert [(await connection.receive())["actionid"] for _ in range(50)] == list(range(50))
         assert gate.most == 4

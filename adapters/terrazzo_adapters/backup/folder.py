@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from terrazzo.ports.backup_target import PIECE_BYTES, Held, TargetFailed
 
 _DRAFT = ".part"
+_DRAFT_S = 86_400.0  # of an older one nobody is the writer any more
 
 
 class FolderTarget:
@@ -27,14 +29,16 @@ class FolderTarget:
         return str(self._folder)
 
     def held(self, prefix: str) -> Iterator[Held]:
-        """The contents whose names begin with ``prefix``; what an interrupted ``put`` left is none."""
+        """The contents whose names begin with ``prefix``; what an interrupted ``put`` left is none, and goes."""
         with self._failing():
             start = (self._folder / prefix).parent if not prefix.endswith("/") else self._folder / prefix
             for folder, _, names in os.walk(start):
                 for name in names:
                     path = Path(folder, name)
                     known = path.relative_to(self._folder).as_posix()
-                    if known.startswith(prefix) and not name.endswith(_DRAFT):
+                    if name.endswith(_DRAFT):
+                        _remove_if_old(path)
+                    elif known.startswith(prefix):
                         yield Held(known, path.stat().st_size)
 
     def put(self, name: str, source: Path) -> None:
@@ -93,6 +97,12 @@ class FolderTarget:
             raise
         except OSError as error:
             raise TargetFailed(f"{error.filename or self.place}: {error.strerror or error}") from error
+
+
+def _remove_if_old(draft: Path) -> None:
+    with suppress(OSError):  # gone by now, or not ours to remove: it is no content whatever becomes of it
+        if draft.stat().st_mtime < time.time() - _DRAFT_S:
+            draft.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from influxdb_client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.userinfo import shown_address
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 
 _library: Any = influxdb_client  # its calls carry no types
@@ -22,22 +23,23 @@ def ensure_bucket(settings: InfluxSettings) -> None:
     Raises:
         StoreUnavailable: no such organisation, no permission, no answer.
     """
-    name = settings.bucket or settings.database_name
+    name, shown = settings.bucket or settings.database_name, shown_address(settings.url)
     try:
         with _library.InfluxDBClient(
             url=settings.url, token=settings.token, org=settings.org, timeout=_TIMEOUT_MS
         ) as client:
             _ensure_bucket(client, settings, name)
     except ApiException as error:
-        raise StoreUnavailable(f"InfluxDB at {settings.url}, bucket {name}: {error.status} {error.reason}") from None
+        raise StoreUnavailable(f"InfluxDB at {shown}, bucket {name}: {error.status} {error.reason}") from None
     except (HTTPError, OSError) as error:
-        raise StoreUnavailable(f"InfluxDB at {settings.url} does not answer: {error}") from None
+        raise StoreUnavailable(f"InfluxDB at {shown} does not answer: {error}") from None
 
 
 def _ensure_bucket(client: Any, settings: InfluxSettings, name: str) -> None:
     organisations = client.organizations_api().find_organizations(org=settings.org)
     if not organisations:
-        raise StoreUnavailable(f"store.org: InfluxDB at {settings.url} has no organisation {settings.org!r}")
+        shown = shown_address(settings.url)
+        raise StoreUnavailable(f"store.org: InfluxDB at {shown} has no organisation {settings.org!r}")
     org_id = organisations[0].id
     bucket = client.buckets_api().find_bucket_by_name(name)
     if bucket is None:

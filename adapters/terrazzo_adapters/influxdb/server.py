@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.userinfo import shown_address
 from terrazzo_adapters.influxdb.naming import identifier
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 
@@ -49,6 +50,7 @@ class Server:
     def __init__(self, settings: InfluxSettings) -> None:
         self._settings = settings
         self._url = settings.url.rstrip("/")
+        self._shown = shown_address(self._url)  # who asks in vain is told where, and no password
         self._database = settings.database_name
         self._http = aiohttp.ClientSession(timeout=_TIMEOUT, headers=_authorization(settings))
         self.version = ""
@@ -83,7 +85,7 @@ class Server:
         status, headers, body = await self._request("GET", "/ping", {})
         version = headers.get("X-Influxdb-Version", "") or _version_in(body)
         if status not in (200, 204) or not version.lstrip("v")[:1].isdigit():
-            raise StoreUnavailable(f"{self._url}/ping answered {status}, not as InfluxDB does: {_text(body)}")
+            raise StoreUnavailable(f"{self._shown}/ping answered {status}, not as InfluxDB does: {_text(body)}")
         return version.lstrip("v")
 
     async def write(self, lines: str) -> None:
@@ -101,7 +103,7 @@ class Server:
             self.version = ""  # the database is gone: connect anew
         if status == 413 or (status in (400, 422) and _PERMANENT.search(text)):
             raise Refused(text)
-        raise StoreUnavailable(f"InfluxDB at {self._url} refused a write ({status}): {text}")
+        raise StoreUnavailable(f"InfluxDB at {self._shown} refused a write ({status}): {text}")
 
     async def query(self, statement: str) -> list[Series]:
         """The series in the answers to statements (separated by ``;``), in order. Times are UTC nanoseconds."""
@@ -128,12 +130,12 @@ class Server:
             data = aiohttp.FormData({"q": statement})
         status, _, body = await self._request(method, "/query", parameters, data)
         if status != 200:
-            raise StoreUnavailable(f"InfluxDB at {self._url} refused a query ({status}): {_text(body)}")
+            raise StoreUnavailable(f"InfluxDB at {self._shown} refused a query ({status}): {_text(body)}")
         try:
             answers = [msgspec.json.decode(line) for line in (body.splitlines() if chunked else [body])]
             return [result for answer in answers for result in answer["results"]]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-            raise StoreUnavailable(f"{self._url}/query did not answer as InfluxDB does: {_text(body)}") from None
+            raise StoreUnavailable(f"{self._shown}/query did not answer as InfluxDB does: {_text(body)}") from None
 
     async def _request(
         self, method: str, path: str, parameters: dict[str, str], data: io.BytesIO | aiohttp.FormData | None = None
@@ -143,9 +145,9 @@ class Server:
                 return response.status, response.headers, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             reason = str(error) or type(error).__name__
-            raise StoreUnavailable(f"InfluxDB at {self._url} does not answer: {reason}") from None
+            raise StoreUnavailable(f"InfluxDB at {self._shown} does not answer: {reason}") from None
         except RuntimeError as error:  # the session was closed under the call
-            raise StoreUnavailable(f"InfluxDB at {self._url}: {error}") from None
+            raise StoreUnavailable(f"InfluxDB at {self._shown}: {error}") from None
 
 
 def _authorization(settings: InfluxSettings) -> dict[str, str]:

@@ -32,6 +32,7 @@ from terrazzo.ports.store import (
     Undivided,
 )
 from terrazzo.ports.tasks import Tasks
+from terrazzo.userinfo import is_http_address, shown_address
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.influxdb import aggregates, queries
 from terrazzo_adapters.influxdb.naming import kind_of
@@ -97,8 +98,8 @@ class InfluxStore:
             ValueError: ``url`` or ``writer`` can't be used.
             StoreUnavailable: the spool can't be opened.
         """
-        if not settings.url.startswith(("http://", "https://")):
-            raise ValueError(f"url: {settings.url!r} is not an http or https address")
+        if not is_http_address(settings.url):
+            raise ValueError(f"url: {shown_address(settings.url)!r} is not an http or https address")
         if writer and not writer.isalnum():
             raise ValueError(f"writer: {writer!r} is not made of letters and digits")
         thread = ThreadPoolExecutor(1, thread_name_prefix="influxdb-spool")

@@ -129,13 +129,13 @@ class InfluxWriter:
         await self._in_thread(self._spool.checkpoint, path)
 
     def _points(self, records: Sequence[Record]) -> list[LinePoint]:
-        for place, (series, time_us, _) in enumerate(records):
-            if not 0 <= time_us <= queries.LATEST_US:
-                raise ValueError(f"records[{place}].time_us: {time_us} is not from 0 to {queries.LATEST_US}")
-            line_head(series, "").encode()  # refuses a name that can't be stored
+        for place, record in enumerate(records):
+            if not 0 <= record.time_us <= queries.LATEST_US:
+                raise ValueError(f"records[{place}].time_us: {record.time_us} is not from 0 to {queries.LATEST_US}")
+            line_head(record.series, "").encode()  # refuses a name that can't be stored
         first = self._arrival = max(self._arrival + 1, time.time_ns())
         self._arrival += len(records)
-        return [LinePoint(*record, first + place) for place, record in enumerate(records)]
+        return [LinePoint(each.series, each.time_us, each.body, first + place) for place, each in enumerate(records)]
 
     async def _deliver_or_spool(self, points: list[LinePoint], notes: Notes) -> None:
         """Sends a batch, or spools it if the server is away. One with notes is written to disk before it is sent."""

@@ -6,11 +6,13 @@ connection  one connection: requests to the JetStream API, errors translated
 streams     makes and checks streams
 monitor     reads of the servers' monitoring whether they sync before they acknowledge
 log         ``JetStreamLog``: frames, appended by the number of the last
+calls       requests from node to node, past any stream
 reader      frames in order, by number
 records     ``JetStreamRecords``: small values, changed by compare-and-set
 =========== ==========================================================================
 """
 
+from terrazzo_adapters.jetstream.calls import JetStreamCalls
 from terrazzo_adapters.jetstream.connection import Connection, JetStreamStats
 from terrazzo_adapters.jetstream.log import JetStreamLog
 from terrazzo_adapters.jetstream.monitor import check_servers
@@ -19,6 +21,7 @@ from terrazzo_adapters.jetstream.settings import JetStreamSettings
 
 __all__ = [
     "Connection",
+    "JetStreamCalls",
     "JetStreamLog",
     "JetStreamRecords",
     "JetStreamSettings",

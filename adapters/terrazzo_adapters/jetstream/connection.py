@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import msgspec
 from nats import errors
 from nats.aio.client import Client
 
-from terrazzo.ports.stream import LogUnavailable, LogUnusable
+from terrazzo.ports.stream import LogUnavailable, LogUnusable, NobodyAnswers
 from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.jetstream.settings import JetStreamSettings
 
@@ -75,6 +76,7 @@ class Connection:
         self._client = Client()
         self._failure_log = SparseLog(_log)
         self._last_error = ""
+        self._is_refused = False
 
     async def open(self) -> None:
         """Connects.
@@ -126,24 +128,49 @@ class Connection:
         answer = self._answer(subject, await self.request(subject, body, headers))
         return int(answer["seq"])
 
-    async def request(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> Msg:
-        """Sends a request and returns the message that answers it.
+    async def request(
+        self, subject: str, body: bytes, headers: Mapping[str, str] | None = None, *, timeout_s: float = 0.0
+    ) -> Msg:
+        """Sends a request and returns the message that answers it, within ``timeout_s`` or as the settings say.
 
         Raises:
+            NobodyAnswers: nobody is there for this subject.
             LogUnavailable: nothing in time.
         """
+        timeout_s = timeout_s or self.settings.timeout_s
         self.stats.requests += 1
         if not self._client.is_connected:
             raise self._failed(subject, "no server is reached")
         try:
             given = dict(headers) if headers else None
-            return await self._client.request(subject, body, timeout=self.settings.timeout_s, headers=given)
+            return await self._client.request(subject, body, timeout=timeout_s, headers=given)
+        except errors.NoRespondersError as error:
+            raise NobodyAnswers(str(self._failed(subject, _reason(error)))) from None
         except (errors.Error, OSError, TimeoutError) as error:
             raise self._failed(subject, _reason(error)) from None
 
-    async def subscribe(self, inbox: str) -> Subscription:
-        """Takes what is sent to an inbox; what it may hold is bounded by what is asked for."""
-        return await self._client.subscribe(inbox)
+    async def subscribe(self, subject: str, *, most_bytes: int = _MOST_PENDING) -> Subscription:
+        """Takes what is sent to a subject; it holds no more than ``most_bytes``."""
+        try:
+            return await self._client.subscribe(subject, pending_bytes_limit=most_bytes)
+        except (errors.Error, OSError) as error:
+            raise self._failed(subject, _reason(error)) from None
+
+    async def unsubscribe(self, subscription: Subscription) -> None:
+        """Ends a subscription; one of a connection that is gone has ended with it."""
+        with contextlib.suppress(errors.Error, OSError):
+            await subscription.unsubscribe()
+
+    async def respond(self, message: Msg, body: bytes) -> None:
+        """Answers a request.
+
+        Raises:
+            LogUnavailable: there is no connection.
+        """
+        try:
+            await message.respond(body)
+        except (errors.Error, OSError) as error:
+            raise self._failed(message.subject, _reason(error)) from None
 
     async def tell(self, subject: str, body: Mapping[str, Any], *, reply: str) -> None:
         """Sends a request whose answers go to an inbox.
@@ -170,7 +197,8 @@ class Connection:
 
     def _unreached(self, error: BaseException) -> LogUnavailable | LogUnusable:
         told = self._last_error or _reason(error)
-        if "authorization" in told.lower() or isinstance(error, errors.InvalidUserCredentialsError):
+        is_refused = self._is_refused or "authorization" in told.lower()
+        if is_refused or isinstance(error, errors.InvalidUserCredentialsError):
             return LogUnusable(f"stream.url: {self.settings.url}: the credentials are refused")
         return LogUnavailable(f"stream.url: {self.settings.url}: {told}")
 
@@ -214,6 +242,7 @@ class Connection:
 
     async def _on_error(self, error: Exception) -> None:
         self._last_error = _reason(error)
+        self._is_refused |= "authorization" in self._last_error.lower()  # a reset of the connection may come after it
         self._failure_log.warning("the log: %s", self._last_error)
 
     async def _on_disconnected(self) -> None:
@@ -231,3 +260,22 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError | TimeoutError):
         return "no answer in time"
     return str(error).removeprefix("nats: ") or type(error).__name__
+
+
+async def next_message(subscription: Subscription, timeout_s: float) -> Msg:
+    """The next message of a subscription.
+
+    The library loses a cancellation that comes together with a message: it is not lost here.
+
+    Raises:
+        TimeoutError: there is none in time.
+        errors.Error: the connection is closed.
+    """
+    try:
+        message = await subscription.next_msg(timeout=timeout_s)
+    except errors.TimeoutError:
+        raise TimeoutError from None
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+    return message

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, Literal
 
 from terrazzo.ports.stream import LogFull, Logged, LogState, LogUnusable, StaleWriter
 from terrazzo_adapters.jetstream.connection import Connection, Refused
 from terrazzo_adapters.jetstream.reader import StreamReader
-from terrazzo_adapters.jetstream.streams import make_stream
+from terrazzo_adapters.jetstream.streams import check_stream, find_stream, make_stream
 
 _WRONG_LAST = 10_071
 _NO_MESSAGE = 10_037
 _ONLY = "0"  # the one partition's part of the subject
+_ROOM_KEYS = {"out": "stream.log_gib", "in": "stream.in_gib"}
+_IF_FULL = {
+    "out": "remove nodes that are gone (terrazzo cluster forget), or give it more (stream.log_gib)",
+    "in": "no leader takes what fronts bring, or it is behind; or give it more (stream.in_gib)",
+}
 
 
 class JetStreamLog:
-    """``ReplicatedLog`` in the stream ``<NAME>_OUT``, whose frames go to ``<name>.out.0``."""
+    """``ReplicatedLog`` in the stream ``<NAME>_OUT``, whose frames go to ``<name>.out.0``.
 
-    def __init__(self, connection: Connection) -> None:
+    ``kind``: ``in`` is that of what fronts have taken, ``<NAME>_IN``; ``most_bytes``: what it may have.
+    """
+
+    def __init__(self, connection: Connection, *, kind: Literal["out", "in"] = "out") -> None:
         self._connection = connection
+        self._kind = kind
         settings = connection.settings
-        self._name = f"{settings.name.upper().replace('-', '_')}_OUT"
-        self._subject = f"{settings.name}.out.{_ONLY}"
+        self._stream_bytes = settings.most_bytes if kind == "out" else settings.most_in_bytes
+        self._name = f"{settings.name.upper().replace('-', '_')}_{kind.upper()}"
+        self._subject = f"{settings.name}.{kind}.{_ONLY}"
 
     async def open(self) -> None:
         """Makes the stream where there is none, and checks it.
@@ -31,23 +41,35 @@ class JetStreamLog:
             LogUnusable: it can't be made or is set up otherwise.
             LogUnavailable: the servers don't answer.
         """
+        await make_stream(self._connection, self._name, self._wanted, room=_ROOM_KEYS[self._kind])
+
+    async def is_there(self) -> bool:
+        """Whether there is such a stream; one that is there is checked.
+
+        Raises:
+            LogUnusable: it is set up otherwise.
+            LogUnavailable: the servers don't answer.
+        """
+        info = await find_stream(self._connection, self._name)
+        if info is not None:
+            check_stream(self._name, self._wanted, info["config"])
+        return info is not None
+
+    @property
+    def _wanted(self) -> dict[str, Any]:
         settings = self._connection.settings
-        await make_stream(
-            self._connection,
-            self._name,
-            {
-                "subjects": [f"{settings.name}.out.*"],
-                "storage": "file",
-                "retention": "limits",
-                "discard": "new",
-                "num_replicas": settings.replicas,
-                "max_bytes": settings.most_bytes,
-                "max_msgs": -1,
-                "max_age": 0,
-                "max_msgs_per_subject": -1,
-                "deny_delete": True,
-            },
-        )
+        return {
+            "subjects": [f"{settings.name}.{self._kind}.*"],
+            "storage": "file",
+            "retention": "limits",
+            "discard": "new",
+            "num_replicas": settings.replicas,
+            "max_bytes": self._stream_bytes,
+            "max_msgs": -1,
+            "max_age": 0,
+            "max_msgs_per_subject": -1,
+            "deny_delete": True,
+        }
 
     @property
     def most_bytes(self) -> int:
@@ -66,9 +88,11 @@ class JetStreamLog:
             raise LogUnusable(f"stream.url: {error}") from None
         return _state(info)
 
-    async def publish(self, body: bytes, *, message_id: str, last: int) -> int:
-        """Appends a frame behind the one with the number ``last``."""
-        headers = {"Nats-Msg-Id": message_id, "Nats-Expected-Last-Subject-Sequence": str(last)}
+    async def publish(self, body: bytes, *, message_id: str, last: int | None) -> int:
+        """Appends a frame, behind the one with the number ``last`` where one is named."""
+        headers = {"Nats-Msg-Id": message_id}
+        if last is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(last)
         stats = self._connection.stats
         try:
             sequence = await self._connection.publish(self._subject, body, headers)
@@ -77,8 +101,7 @@ class JetStreamLog:
                 stats.stale += 1
                 raise StaleWriter((await self.state()).last) from None
             if error.is_full:
-                advice = "remove nodes that are gone (terrazzo cluster forget), or give it more (stream.log_gib)"
-                raise LogFull(f"the log is full: {error.text}: {advice}") from None
+                raise LogFull(f"the log is full: {error.text}: {_IF_FULL[self._kind]}") from None
             raise LogUnusable(f"stream.url: {error}") from None
         stats.published += 1
         stats.published_bytes += len(body)

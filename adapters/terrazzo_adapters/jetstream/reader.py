@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nats import errors
 
 from terrazzo.ports.stream import Logged, LogState, LogUnavailable, LogUnusable, LogWentBack
-from terrazzo_adapters.jetstream.connection import Connection, Refused
+from terrazzo_adapters.jetstream.connection import Connection, Refused, next_message
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -123,8 +123,8 @@ class StreamReader:
         assert self._subscription is not None  # begun
         left_s = ends_s - asyncio.get_running_loop().time()
         try:
-            return await self._subscription.next_msg(timeout=max(left_s, 0.001))
-        except (errors.TimeoutError, TimeoutError):
+            return await next_message(self._subscription, max(left_s, 0.001))
+        except TimeoutError:
             return None
         except errors.Error as error:
             raise LogUnavailable(f"the log's frames: {error}") from None

@@ -16,11 +16,12 @@ _MOST_KEYS = 10_000
 
 
 class JetStreamRecords:
-    """``Records`` in the bucket ``<name>-cluster``, laid out as NATS's own tools read it (``nats kv``)."""
+    """``Records`` in the bucket ``<name>-<kind>``, laid out as NATS's own tools read it (``nats kv``)."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, kind: str = "cluster", *, most_bytes: int = 16 << 20) -> None:
         self._connection = connection
-        self._bucket = f"{connection.settings.name}-cluster"
+        self._most_bytes = most_bytes
+        self._bucket = f"{connection.settings.name}-{kind}"
         self._stream = f"KV_{self._bucket}"
 
     async def open(self) -> None:
@@ -34,7 +35,7 @@ class JetStreamRecords:
                 "retention": "limits",
                 "discard": "new",
                 "num_replicas": self._connection.settings.replicas,
-                "max_bytes": 16 << 20,
+                "max_bytes": self._most_bytes,
                 "max_msgs_per_subject": 1,
                 "max_age": 0,
                 "allow_rollup_hdrs": True,

@@ -26,6 +26,7 @@ class JetStreamSettings:
     tls_key: str = ""
     replicas: int = 3
     most_bytes: int = 64 << 30  # of the log
+    most_in_bytes: int = 8 << 30  # of that of what fronts have taken
     timeout_s: float = 5.0  # of one request
 
     @property

@@ -177,6 +177,8 @@ class Readers:
             return _Answer(query.answer, query.work(), None)
         except Unwanted:
             return None
+        except StopIteration as error:  # which a future doesn't take: whoever asked would wait for ever
+            return _Answer(query.answer, None, RuntimeError(f"a query has ended with {error!r}"))
         except BaseException as error:  # noqa: BLE001 - it is whoever asked who is told
             return _Answer(query.answer, None, error)
         finally:

@@ -188,10 +188,10 @@ def _record_entries(
     """The entries of the records in key order; grouped by series, because a commit has many records of few series."""
     runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
     last, append = None, list[tuple[int, int, bytes]]().append
-    for arrival, (series, time_us, body) in enumerate(records, catalogue.arrival + 1):
-        if series is not last:  # those of a series often come together, and share the name
+    for arrival, record in enumerate(records, catalogue.arrival + 1):
+        if (series := record.series) is not last:  # those of a series often come together, and share the name
             last, append = series, runs[series].append
-        append((time_us, arrival, body))
+        append((record.time_us, arrival, record.body))
     ids = catalogue.ids
     known = [(ids.get(series) or _new_id(series, catalogue, new_ids), run) for series, run in runs.items()]
     known.sort(key=_FIRST)

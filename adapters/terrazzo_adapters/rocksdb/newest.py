@@ -47,11 +47,11 @@ class Newest:
         with self._lock:
             self.generation += 1
             for record in records if held else ():
-                before = held.get(record[0])
-                if before is not None and record[1] >= before[1]:
-                    held[record[0]] = record
-                    if len(record[2]) > MOST_BYTES:
-                        del held[record[0]]
+                before = held.get(record.series)
+                if before is not None and record.time_us >= before.time_us:
+                    held[record.series] = record
+                    if len(record.body) > MOST_BYTES:
+                        del held[record.series]
 
     def forget(self) -> None:
         """Removes everything: after retention, and when it is not known what was stored."""

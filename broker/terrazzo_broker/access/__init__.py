@@ -1,1 +1,1 @@
-"""Users and access rights from files in Mosquitto's formats, for the broker alone."""
+"""Users and access rights from files in Mosquitto's formats, for the broker alone; who may open its own files."""

@@ -133,11 +133,12 @@ def _connack(connection: Connection, verdict: Accept, *, session_present: bool) 
     assert packet is not None
     assert request is not None
     expiry_s, keep_alive_s = session_expiry_s(connection, verdict), _keep_alive(connection, packet, verdict)
-    # What isn't said is supported: QoS 2 and retaining, in wills too. [MQTT-3.2.2-9] [MQTT-3.2.2-12] [MQTT-3.2.2-13]
+    # What isn't said is supported: QoS 2, in wills too. [MQTT-3.2.2-9] [MQTT-3.2.2-12]
     # Response Information and user properties are never sent. [MQTT-3.1.2-28] [MQTT-3.2.2-20]
     return mqtt5.ConnAckPacket(
         session_present=session_present and connection.level > 3,  # the only flag there is; 3.1 has none [MQTT-3.2.2-1]
         session_expiry_interval=expiry_s if expiry_s != packet.session_expiry_interval else None,
+        retain_available=settings.retain_available,
         receive_max=settings.inflight_from_client,
         topic_alias_max=settings.topic_alias_maximum,
         max_packet_size=settings.packet_bytes,

@@ -40,6 +40,8 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     if not packet.client_id and connection.level == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
         return _refuse_id(connection, "an empty client id needs a clean session")
     _check_will(packet.will)
+    if packet.will is not None and packet.will.retain and connection.level == 5:
+        _check_retains(connection)
     _remember(connection, packet)
     connection.state = ConnectionState.DECIDING
     return _wait_for_turn(connection)
@@ -84,6 +86,11 @@ def _has_form_of_3_1_1(cursor: Cursor) -> bool:
     except PacketError:
         return False
     return True
+
+
+def _check_retains(connection: Connection) -> None:
+    if not connection.core.settings.retain_available:  # [MQTT-3.2.2-13]
+        raise PacketError(DisconnectReasonCode.RETAIN_NOT_SUPPORTED, "nothing is retained here, nor wills")
 
 
 def _check_will(will: mqtt5.Will | None) -> None:

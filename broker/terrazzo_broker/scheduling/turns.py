@@ -40,7 +40,18 @@ def finish(steps: Steps[T]) -> T:
 class Turns:
     """Shares the loop among owners. ``clock``: seconds, of the loop's thread or of the wall."""
 
-    __slots__ = ("_clock", "_ends_s", "_is_due", "_owner", "_stats", "_streams", "_used_s", "_waiting", "is_inside")
+    __slots__ = (
+        "_clock",
+        "_ends_s",
+        "_is_due",
+        "_loop",
+        "_owner",
+        "_stats",
+        "_streams",
+        "_used_s",
+        "_waiting",
+        "is_inside",
+    )
 
     def __init__(self, stats: Stats, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._stats = stats
@@ -51,6 +62,7 @@ class Turns:
         self._used_s: dict[str, float] = {}  # of their slices, by owner, in this turn of the loop
         self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()  # by owner, the next one's first
         self._is_due = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self._streams: dict[str, deque[Steps[None]]] = {}  # the broker's own work for an owner, in its order
 
     @property
@@ -65,7 +77,9 @@ class Turns:
         used_s = self._used_s.get(owner)
         if used_s is None:
             if not self._used_s:
-                asyncio.get_running_loop().call_soon(self._used_s.clear)
+                if self._loop is None:
+                    self._loop = asyncio.get_running_loop()
+                self._loop.call_soon(self._used_s.clear)
             used_s = self._used_s[owner] = 0.0
         self.is_inside, self._owner = True, owner
         self._ends_s = self._clock() + SLICE_S - used_s

@@ -1,6 +1,6 @@
 /** API keys: made, seen once, ended. */
 import { useState } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Age, Empty, Name } from "../parts/basics.tsx";
 import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
 import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";

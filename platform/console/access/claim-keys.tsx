@@ -1,6 +1,6 @@
 /** Claim keys, by which a delivery of terminals comes in by itself: made, seen once, ended. */
 import { useState } from "preact/hooks";
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Empty, Name } from "../parts/basics.tsx";
 import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
 import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";

@@ -1,5 +1,5 @@
 /** Companies, for super users: opening, closing, what they must hold to. */
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
 import { FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";

@@ -1,5 +1,5 @@
 /** Failed logins of users and terminals, who is kept waiting, and letting them in again. */
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Age, Empty, Name } from "../parts/basics.tsx";
 import { RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";

@@ -1,5 +1,5 @@
 /** Users: of one's company; super users see those of all. */
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
 import { Ask, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
@@ -94,7 +94,7 @@ export function Users() {
           onClose={close}
         />
       )}
-      {dialog?.kind === "edit" && !!dialog.user.has_second_factor && (
+      {dialog?.kind === "edit" && !!dialog.user.has_second_factor && !isOwn(dialog.user) && (
         <div class="toasts">
           <div class="toast">
             <div>{t(w.factor)}</div>
@@ -144,10 +144,13 @@ function States({ user }: { user: User }) {
   );
 }
 
+/** Who is logged in changes the own password, and takes the own second factor away, by what they prove themselves with. */
+const isOwn = (user: User | null): boolean => user !== null && user.username === session.value?.username;
+
 function fieldsOf(user: User | null, isSuper: boolean, companies: readonly { id: number; name: string }[]): FormField[] {
   return [
     ...(user ? [] : [{ name: "username", label: t(w.user), isRequired: true, most: 64 }]),
-    { name: "password", label: t(user ? w.newPassword : w.password), kind: "password", isRequired: !user, least: 8, most: 256 },
+    ...(isOwn(user) ? [] : [{ name: "password", label: t(user ? w.newPassword : w.password), kind: "password" as const, isRequired: !user, least: 8, most: 256 }]),
     { name: "role", label: t(w.role), kind: "choice", options: [["viewer", t(common.viewer)], ["operator", t(common.operator)], ["admin", t(common.admin)]] },
     ...(companies.length ? [{ name: "permission_company_id", label: t(w.company), kind: "choice" as const, options: companies.map((each) => [String(each.id), each.name] as const) }] : []),
     { name: "email", label: t(w.email), kind: "email", most: 128 },

@@ -1,6 +1,6 @@
 /** Who changed or commanded what, when and from where. */
 import { useState } from "preact/hooks";
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Dialog, Empty, Head, Name } from "../parts/basics.tsx";
 import { ExportButton } from "../parts/export.tsx";
 import { orderBy, RecordList } from "../parts/list.tsx";
@@ -35,18 +35,18 @@ export function Page() {
   const columns: Column<Entry>[] = [
     { id: "time", title: t(w.when), sort: "time", width: 18, render: (row) => <span title={row.time}>{row.time.slice(5, 19)}</span> },
     { id: "user", title: t(w.who), width: 14, render: (row) => <Name text={row.username} /> },
-    { id: "action", title: t(w.what), width: 12, render: (row) => <span>{actionWord(row.action)}</span> },
-    { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => t(kindWord(row.entity)) },
     {
-      id: "uid",
-      title: t(w.record),
-      width: 24,
+      id: "action",
+      title: t(w.what),
+      width: 12,
       render: (row) => (
-        <button class="plain small" onClick={() => setShown(row)}>
-          <Name text={row.uid || String(row.record_id ?? row.id)} mono />
+        <button class="plain small" aria-label={t(w.open, { id: row.id, what: actionWord(row.action) })} onClick={() => setShown(row)}>
+          {actionWord(row.action)}
         </button>
       ),
     },
+    { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => t(kindWord(row.entity)) },
+    { id: "uid", title: t(w.record), width: 24, isMinor: true, render: (row) => <Name text={row.uid || String(row.record_id ?? row.id)} mono /> },
     { id: "address", title: t(w.from), width: 18, isMinor: true, render: (row) => <Name text={row.address} mono /> },
   ];
   return (

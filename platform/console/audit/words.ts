@@ -12,6 +12,7 @@ export const w = words({
   noneDo: ["Whatever somebody changes or commands stands here.", "任何更改或命令都会记录在此。"],
   start: ["From day", "起始日期"],
   end: ["To day", "结束日期"],
+  open: ["{what}: show entry {id}", "{what}：查看记录 {id}"],
   entry: ["Audit entry {id}", "审计记录 {id}"],
   before: ["Before", "之前"],
   after: ["After", "之后"],

@@ -1,5 +1,5 @@
 /** The broker: who is connected, who subscribes to what, what is retained, who is too slow, bridges; rates for super users. */
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Age, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { Ask } from "../parts/forms.tsx";
 import { RecordList, Tabs, useDialogs } from "../parts/list.tsx";

@@ -1,5 +1,5 @@
 /** Firmware campaigns: all of them, and how one goes, wave by wave and terminal by terminal. */
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Card, Empty, Head, type Meaning, Name, Problem, Tag } from "../parts/basics.tsx";
 import { Ask, FormDialog } from "../parts/forms.tsx";
 import { RecordList, useDialogs } from "../parts/list.tsx";

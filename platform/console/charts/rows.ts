@@ -1,6 +1,7 @@
 /** The values of curves as the rows of a table, and as a file of comma-separated values. */
+import { csvCell } from "../parts/csv.ts";
 import { countBefore, type Curve } from "./curve.ts";
-import { offsetName } from "../client/times.ts";
+import { offsetName } from "terrazzo-client";
 import { exactTime } from "./zone.ts";
 import type { Range } from "./window.ts";
 
@@ -33,7 +34,7 @@ function within(curve: Curve, range: Range): number[] {
 
 /** A file of rows, as spreadsheets read it: UTF-8 with its mark, CRLF, times by the zone's clock and its offset [RFC 4180]. */
 export function csvText(names: readonly string[], rows: readonly ValueRow[], zone: string): string {
-  const lines = [["time", "offset", ...names].map(cell).join(",")];
+  const lines = [["time", "offset", ...names].map(csvCell).join(",")];
   for (const row of rows) {
     const values = row.values.map((value) => (value === null ? "" : String(value)));
     lines.push([exactTime(row.at, zone), offsetCell(row.at, zone), ...values].join(","));
@@ -42,9 +43,3 @@ export function csvText(names: readonly string[], rows: readonly ValueRow[], zon
 }
 
 const offsetCell = (at: number, zone: string): string => offsetName(at, zone).slice(3).replace("−", "-") || "+00:00";
-
-/** A cell of text; what a spreadsheet would calculate begins with an apostrophe. */
-export function cell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}

@@ -1,7 +1,7 @@
 /**
  * Wall clocks of a time zone and instants: milliseconds since 1970, UTC. Days of 23 and 25 hours are as they are.
  */
-import { formatTime, zoneOffsetMs } from "../client/times.ts";
+import { formatTime, zoneOffsetMs } from "terrazzo-client";
 
 /** What a clock on the wall shows; `month` is 1 to 12. */
 export interface Wall {

@@ -1,6 +1,6 @@
 /** Edits a dashboard: widgets by pointer or keys, what they show by form; undone, and saved only over what was read. */
 import { useEffect, useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Dialog, Head, Name, Problem } from "../parts/basics.tsx";
 import { Conflict } from "../parts/conflict.tsx";
 import { call } from "../shell/api.ts";

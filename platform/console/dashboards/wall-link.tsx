@@ -1,6 +1,7 @@
 /** The link that shows one dashboard on a wall: made, shown once, ended. */
 import { useState } from "preact/hooks";
 import { Age, Code, Dialog, Problem } from "../parts/basics.tsx";
+import { QUIET, qrOf, qrPath } from "../parts/qr.ts";
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
@@ -43,6 +44,7 @@ export function WallLinkDialog({ uid, object, onClose }: { uid: string; object: 
         {address && (
           <>
             <Code text={address} label={t(w.wallLink)} />
+            <QrCode text={address} />
             <p class="dim">{t(w.wallLinkOnce)}</p>
           </>
         )}
@@ -55,5 +57,18 @@ export function WallLinkDialog({ uid, object, onClose }: { uid: string; object: 
         <button onClick={onClose}>{t(common.close)}</button>
       </footer>
     </Dialog>
+  );
+}
+
+/** The address for a camera: dark on light in both themes, as readers expect. */
+function QrCode({ text }: { text: string }) {
+  const code = qrOf(text);
+  if (!code) return null;
+  const size = code.length + 2 * QUIET;
+  return (
+    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={t(w.wallLinkQr)}>
+      <rect width={size} height={size} fill="#fff" />
+      <path d={qrPath(code)} fill="#000" shape-rendering="crispEdges" />
+    </svg>
   );
 }

@@ -22,6 +22,7 @@ export const w = words({
     "持有此链接者无需登录即可查看此仪表盘及其数值，除此之外什么也看不到。在此处终止之前一直有效。",
   ],
   wallLinkThere: ["There is a link, {prefix}…", "已有链接 {prefix}…"],
+  wallLinkQr: ["The link as a QR code: point the wall's camera, or a phone, at it", "链接的二维码：用大屏的摄像头或手机扫描"],
   wallLinkOnce: ["It is shown this once: open it on the wall, or keep it.", "仅显示一次：请在大屏上打开或妥善保存。"],
   wallLinkMake: ["Make a link", "生成链接"],
   wallLinkAnother: ["Make another; the old one ends", "重新生成，旧链接失效"],

@@ -1,6 +1,6 @@
 /** Events: counted by day, filtered by the server, handled one by one or many at once, taken away as a file. */
 import { useState } from "preact/hooks";
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { Age, Card, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { ExportButton } from "../parts/export.tsx";
@@ -169,7 +169,7 @@ function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Col
     {
       id: "name",
       title: t(w.event),
-      width: 33,
+      width: 30,
       render: (row) => (
         <a href={link(["events"], { ...Object.fromEntries(route.value.query), event: String(row.id) })}>
           <Name text={nameOf(row)} />
@@ -178,7 +178,7 @@ function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Col
     },
     { id: "value", title: t(w.value), width: 12, isNumber: true, isMinor: true, render: (row) => <Name text={row.value} /> },
     { id: "terminal", title: t(common.terminal), width: 18, isMinor: true, render: (row) => <a href={link(["terminals", row.terminal_id])}><Name text={row.terminal_id} mono /></a> },
-    { id: "state", title: t(common.state), width: 12, render: (row) => <State row={row} /> },
+    { id: "state", title: t(common.state), width: 15, render: (row) => <State row={row} /> },
     { id: "created", title: t(w.when), sort: "created", isNumber: true, render: (row) => <Age at={row.created} /> },
   ];
 }

@@ -1,10 +1,10 @@
 /** A shift's handover: what is open, what was done, notes; kept, and good to print. */
 import { useState } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Card, Empty, Field, Name, Problem, Tag } from "../parts/basics.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useDraft, useLoad } from "../shell/hooks.ts";
+import { useDraft, useLoad, useSend } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -31,26 +31,14 @@ export function HandoverPart() {
 function Present({ onKept }: { onKept: () => void }) {
   const hours = Number(route.value.query.get("hours")) || 8;
   const [notes, setNotes, forget] = useDraft("handover", "");
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
   const found = useLoad((abort) => call("get_shift", { hours }, abort), [hours], 60_000);
-  const keep = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { id } = await call("write_handover", { hours, notes });
-      forget();
-      tell(t(w.handedOver));
-      onKept();
-      replaceQuery({ id: String(id) });
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { send, isBusy, error } = useSend(async () => {
+    const { id } = await call("write_handover", { hours, notes });
+    forget();
+    tell(t(w.handedOver));
+    onKept();
+    replaceQuery({ id: String(id) });
+  });
   if (!found.data) return found.error !== undefined ? <Problem error={found.error} retry={found.reload} /> : <p class="dim">{t(common.loading)}</p>;
   return (
     <>
@@ -69,7 +57,7 @@ function Present({ onKept }: { onKept: () => void }) {
       </div>
       <ShiftShown shift={found.data} />
       {may("operator") ? (
-        <form class="card form" onSubmit={(event) => void keep(event)}>
+        <form class="card form" onSubmit={send}>
           <Field label={t(w.notes)}>
             <textarea rows={5} maxLength={10_000} value={notes} onInput={(event) => setNotes(event.currentTarget.value)} />
           </Field>

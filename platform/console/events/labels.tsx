@@ -1,6 +1,6 @@
 /** Open labels, the oldest first; whoever may, closes them. */
 import { useState } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Age, Card, Empty, Name } from "../parts/basics.tsx";
 import { ExportButton } from "../parts/export.tsx";
 import { Ask } from "../parts/forms.tsx";

@@ -1,7 +1,7 @@
 /** Logging in: the first page, and the dialog over any other where the session has ended. */
 import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { GatewayError, type Result } from "../client/gateway.ts";
+import { GatewayError, type Result } from "terrazzo-client";
 import { Field, Problem } from "../parts/basics.tsx";
 import { call, isReachable, login, session } from "../shell/api.ts";
 import { chooseLanguage, chooseTheme, shownTheme } from "../shell/preferences.ts";

@@ -1,5 +1,5 @@
 /** How the machine is: parts, tasks, disk, backup, memory; for super users. */
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, Head, type Meaning, Name, Problem, sinceText, Tag } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";

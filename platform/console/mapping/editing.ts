@@ -1,6 +1,6 @@
 /** A draft of a table: undone and done again, kept over a reload, saved only over what was read. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { begin, change, type History, redo, undo } from "../dashboards/history.ts";
 import { call } from "../shell/api.ts";
 import type { Row } from "./rows.ts";

@@ -8,7 +8,7 @@ import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
-import { GatewayError } from "../client/gateway.ts";
+import { GatewayError } from "terrazzo-client";
 import { TABLES } from "./columns.ts";
 import { pointsOf } from "./complete.ts";
 import { type Editing, readStored, type Stored, type TableKind, useEditing } from "./editing.ts";
@@ -57,7 +57,7 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
       setOffered(isMade);
       tell(t(w.saved));
     } catch (error) {
-      const wrong = error instanceof GatewayError ? wrongOf(error.info) : null;
+      const wrong = error instanceof GatewayError ? wrongOf(error) : null;
       if (wrong) setRefused({ rows: editing.draft.rows, wrong });
       tellError(error);
     }
@@ -189,7 +189,7 @@ function RowsTab(props: { kind: TableKind; editing: Editing; using: Using | unde
   const isMapping = kind === "mapping";
   const checked = useChecked(isMapping ? draft.rows : [], terminals, !!using);
   const isRight = !checked.data?.problems.length;
-  const wrong = (checked.data?.problems ?? []).map((each) => ({ row: each.row - 1, place: each.column ? each.column - 1 : null, reason: each.reason }));
+  const wrong = (checked.data?.problems ?? []).map((each) => ({ row: each.row - 1, place: each.column ? each.column - 1 : null, reason: each.reason, told: each.told }));
   const now = isMapping && isRight && checked.data ? Object.fromEntries(Object.entries(checked.data.variables).map(([code, value]) => [code, valueText(value)])) : {};
   const codes = draft.rows.filter((row) => !isMapping || partText(row, "kind") !== "EVNT").map((row) => ({ text: partText(row, "code").trim(), note: partText(row, "english") }));
   return (

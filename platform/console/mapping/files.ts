@@ -1,15 +1,13 @@
 /** Tables as files: JSON as the API has it, and comma-separated values as spreadsheets do. */
+import { bareText, guardFormula, quoted } from "../parts/csv.ts";
 import { type Cell, cellText, readCell, type Row } from "./rows.ts";
 
 export const MOST_BYTES = 4_000_000;
 export const MOST_ROWS = 1_000;
 
-/** Lines of comma-separated values; cells that are arrays or objects stand as JSON. */
+/** Lines of comma-separated values; cells that are arrays or objects stand as JSON, none is a formula. */
 export function writeCsv(rows: readonly Row[]): string {
-  const quote = (cell: Cell): string => {
-    const text = cellText(cell);
-    return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
+  const quote = (cell: Cell): string => quoted(guardFormula(cellText(cell)));
   return `\ufeff${rows.map((row) => row.map(quote).join(",")).join("\r\n")}\r\n`;
 }
 
@@ -21,7 +19,7 @@ export function readCsv(text: string): Row[] {
   let isQuoted = false;
   const endRow = (): void => {
     row.push(cell);
-    if (row.length > 1 || cell !== "") rows.push(row.map(readCell));
+    if (row.length > 1 || cell !== "") rows.push(row.map((each) => readCell(bareText(each))));
     row = [];
     cell = "";
   };

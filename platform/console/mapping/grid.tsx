@@ -3,6 +3,7 @@ import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Empty } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
+import { serverText } from "../words/server-text.ts";
 import { language, t } from "../words/words.ts";
 import type { GridColumn } from "./columns.ts";
 import { type Choice, completeCell, completed, completeExpression, type Completion } from "./complete.ts";
@@ -353,7 +354,7 @@ function Line(props: LineProps) {
           <tr class="wrong-line">
             <td />
             <td colSpan={columns.length + 3} id={problem}>
-              <bdi>{column ? t(w.wrongAt, { row: number, column: t(column.title), reason: wrong.reason }) : t(w.wrongRow, { row: number, reason: wrong.reason })}</bdi>
+              <bdi>{column ? t(w.wrongAt, { row: number, column: t(column.title), reason: serverText(wrong.reason, wrong.told) }) : t(w.wrongRow, { row: number, reason: serverText(wrong.reason, wrong.told) })}</bdi>
             </td>
           </tr>
         )}

@@ -1,6 +1,5 @@
 /** All mapping and control tables. */
-import type { Result, RowOf } from "../client/gateway.ts";
-import type { Page } from "../client/gateway.ts";
+import type { Page, Result, RowOf } from "terrazzo-client";
 import { Card, Empty, Head, Name, Problem } from "../parts/basics.tsx";
 import { call, may, page, session } from "../shell/api.ts";
 import { type Loaded, useLoad } from "../shell/hooks.ts";

@@ -1,6 +1,6 @@
 /** Makes the past of objects again by their mapping; it goes on though nobody looks. */
 import { useState } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Card, Field, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";

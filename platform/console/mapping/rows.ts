@@ -1,4 +1,7 @@
 /** Rows of mapping and control tables as the documents have them: which cell stands where, and what of it is text. */
+import type { GatewayError, Reason } from "terrazzo-client";
+import { withinOf } from "../words/server-text.ts";
+
 export type Cell = unknown;
 export type Row = readonly Cell[];
 
@@ -142,11 +145,12 @@ export interface Wrong {
   row: number;
   place: number | null;
   reason: string;
+  told?: Reason | undefined;
 }
 
 /** Reads `script: row 3, column 6: character 5: ...`; null where it names no row. */
-export function wrongOf(info: string): Wrong | null {
+export function wrongOf({ info, reason }: Pick<GatewayError, "info" | "reason">): Wrong | null {
   const found = /^(?:\w+: )?row (\d+)(?:, column (\d+))?: ([^]*)$/.exec(info);
   if (!found) return null;
-  return { row: Number(found[1]) - 1, place: found[2] ? Number(found[2]) - 1 : null, reason: found[3] ?? "" };
+  return { row: Number(found[1]) - 1, place: found[2] ? Number(found[2]) - 1 : null, reason: found[3] ?? "", told: withinOf(reason) };
 }

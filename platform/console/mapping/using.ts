@@ -1,5 +1,5 @@
 /** The objects that use a table, and what their last messages make of a draft. */
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { call, page } from "../shell/api.ts";
 import type { Loaded } from "../shell/hooks.ts";
 import { useLoad, useRested } from "../shell/hooks.ts";

@@ -1,6 +1,6 @@
 /** Commands of an object: shown before they are sent, sent once, followed to the terminal's answer. */
 import { useEffect, useState } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Age, Card, Dialog, Field, Name, Problem, Tag, type Meaning } from "../parts/basics.tsx";
 import { call, may, page, sendCommand } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";

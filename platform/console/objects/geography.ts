@@ -75,6 +75,34 @@ export function scaleBar(view: MapView, wanted: number): { metres: number; pixel
   return { metres, pixels: metres / metresOfPixel };
 }
 
+/** A square picture of a map: its address, and where it lies in the view, in pixels. */
+export interface Tile {
+  address: string;
+  left: number;
+  top: number;
+  size: number;
+}
+
+const TILE_PX = 256;
+const CLOSEST_TILES = 19;
+const MOST_TILES = 64;
+
+/** The pictures that a view of so many pixels needs, of the scale that is nearest to it. */
+export function tilesOf(address: string, view: MapView, width: number, height: number): Tile[] {
+  const z = Math.max(0, Math.min(CLOSEST_TILES, Math.round(Math.log2(view.size / TILE_PX))));
+  const count = 2 ** z;
+  const size = view.size / count;
+  const [west, north] = [view.x * view.size - width / 2, view.y * view.size - height / 2];
+  const tiles: Tile[] = [];
+  for (let y = Math.max(0, Math.floor(north / size)); y < count && y * size < north + height; y += 1) {
+    for (let x = Math.max(0, Math.floor(west / size)); x < count && x * size < west + width; x += 1) {
+      const filled = address.replace("{z}", String(z)).replace("{x}", String(x)).replace("{y}", String(y));
+      tiles.push({ address: filled, left: x * size - west, top: y * size - north, size });
+    }
+  }
+  return tiles.slice(0, MOST_TILES);
+}
+
 /** A closed line of the coast, with the box around it. */
 export interface Ring {
   points: Float64Array; // x, y, x, y, ... in the world's square

@@ -1,7 +1,7 @@
 /** All objects: searched, sorted and paged by the platform. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RowOf, Result } from "../client/gateway.ts";
+import type { RowOf, Result } from "terrazzo-client";
 import { Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { page, pathPage } from "../shell/api.ts";
 import { useDraft, useLoad, useRested } from "../shell/hooks.ts";

@@ -1,11 +1,11 @@
 /** The logbook of an object: all that happened to it, the latest first, as it happens. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, type Meaning, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useSeldom } from "../shell/hooks.ts";
+import { useBusy, useLive, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { language, type Pair, t } from "../words/words.ts";
@@ -62,6 +62,7 @@ export function Logbook({ id }: { id: string }) {
     setRead(null);
     void ask("");
   }, [id, shown]);
+  useBusy(!read && error === undefined);
   const again = useSeldom(() => void ask(""), SETTLE_MS);
   useLive({ kinds: ["event", "retainer", "command", "object"], object_id: id }, again, again);
   return (
@@ -71,7 +72,7 @@ export function Logbook({ id }: { id: string }) {
         <span class="dim">{t(w.live)}</span>
       </div>
       {error !== undefined && <Problem error={error} retry={() => void ask("")} />}
-      {!read && error === undefined && <p class="dim" aria-busy="true">{t(common.loading)}</p>}
+      {!read && error === undefined && <p class="dim">{t(common.loading)}</p>}
       {read && !read.rows.length && <Empty title={t(shown ? common.nothing : w.nothing)}>{t(shown ? common.nothingDo : w.nothingDo)}</Empty>}
       {read && <Days rows={read.rows} />}
       {read?.next && (

@@ -1,15 +1,15 @@
-/** Objects on a map, by their `gis`: coasts that come with the console, and nothing from anywhere else. */
+/** Objects on a map, by their `gis`: coasts that come with the console, and pictures where the configuration names a server of them. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import fine from "world-atlas/land-50m.json";
 import coarse from "world-atlas/land-110m.json";
 import { Card, Empty, Name, Problem } from "../parts/basics.tsx";
-import { page } from "../shell/api.ts";
+import { page, session } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";
 import { shownTheme } from "../shell/preferences.ts";
 import { link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
-import { fit, markersOf, moved, parseGis, type Point, project, type Ring, ringsOf, scaleBar, zoomed, type MapView, type Marker } from "./geography.ts";
+import { fit, markersOf, moved, parseGis, type Point, project, type Ring, ringsOf, scaleBar, tilesOf, zoomed, type MapView, type Marker } from "./geography.ts";
 import { Flags, type ObjectRow } from "./list.tsx";
 import { w } from "./words.ts";
 
@@ -122,6 +122,7 @@ function World({ placed }: { placed: readonly Placed[] }) {
     <>
       <div class="map" ref={box} role="group" aria-label={t(w.map)} tabIndex={0} onKeyDown={(event) => onKey(event, change)} {...usePointers(box, change)}>
         {width > 0 && <Coasts rings={rings} view={shown} width={width} height={height} />}
+        {width > 0 && <Tiles view={shown} width={width} height={height} />}
         {width > 0 && markersOf(placed, shown, width, height, APART).map((each) => <Mark key={each.members[0]?.id} marker={each} onOpen={open} />)}
         {width > 0 && <ScaleBar view={shown} />}
         <div class="map-tools">
@@ -229,6 +230,24 @@ function Coasts({ rings, view, width, height }: { rings: readonly Ring[]; view: 
     drawing.stroke();
   }, [rings, view.x, view.y, view.size, width, height, theme]);
   return <canvas ref={canvas} aria-hidden="true" />;
+}
+
+/** Pictures above the coasts, which stay where one does not come; whose they are is said. */
+function Tiles({ view, width, height }: { view: MapView; width: number; height: number }) {
+  const source = session.value?.map;
+  if (!source?.tiles) return null;
+  return (
+    <>
+      {tilesOf(source.tiles, view, width, height).map(({ address, left, top, size }) => (
+        <img key={address} class="tile" src={address} alt="" draggable={false} style={{ left: `${left}px`, top: `${top}px`, width: `${size}px`, height: `${size}px` }} />
+      ))}
+      {source.attribution && (
+        <span class="map-source">
+          <Name text={source.attribution} />
+        </span>
+      )}
+    </>
+  );
 }
 
 function Mark({ marker, onOpen }: { marker: Marker<ObjectRow>; onOpen: (marker: Marker<ObjectRow>) => void }) {

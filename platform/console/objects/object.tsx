@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
 import { type ChartView, readView, writeView } from "../charts/link.ts";
 import type { Mark } from "../charts/plot.ts";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { call, page } from "../shell/api.ts";

@@ -1,5 +1,5 @@
 /** What is known of an object's variables, as pages show it. */
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import type { ChartVariable } from "../charts/chart.tsx";
 import { numberText } from "../charts/value-axis.ts";
 import { type Language, language } from "../words/words.ts";

@@ -1,6 +1,6 @@
 /** What needs a person comes first; rates come after. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Card, Empty, Head, Problem, Spark } from "../parts/basics.tsx";
 import { call, session } from "../shell/api.ts";
 import { menuCounts } from "../shell/app.tsx";

@@ -1,6 +1,6 @@
 /** A button that takes a list away as a file; it says how far it is, and can be stopped. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Page } from "../client/gateway.ts";
+import type { Page } from "terrazzo-client";
 import { exportList } from "../shell/download.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { t, words } from "../words/words.ts";

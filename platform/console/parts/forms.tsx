@@ -1,6 +1,7 @@
 /** Records that people write: a dialog of fields, what is asked before something ends, what is shown once. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { GatewayError } from "../client/gateway.ts";
+import { GatewayError } from "terrazzo-client";
+import { useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { Code, Dialog, Field, PasswordOf, Problem } from "./basics.tsx";
@@ -37,25 +38,11 @@ interface Props {
 /** Fields in a dialog; what is wrong stands at the field that the platform names. */
 export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username }: Props) {
   const [values, setValues] = useState<Values>(() => Object.fromEntries(fields.map((each) => [each.name, initial[each.name] ?? firstOf(each)])));
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  const send = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onSubmit(values);
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { send, isBusy, error } = useSend(() => onSubmit(values));
   const change = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
   return (
     <Dialog title={title} onClose={onClose}>
-      <form class="form" onSubmit={(event) => void send(event)}>
+      <form class="form" onSubmit={send}>
         {username !== undefined && <PasswordOf username={username} />}
         {fields.map((each) => (
           <OneField key={each.name} field={each} value={values[each.name] ?? ""} isWrong={isNamed(error, each.name)} onChange={(value) => change(each.name, value)} />
@@ -142,25 +129,14 @@ interface AskProps {
 
 /** Asks before something is done that can't be taken back. */
 export function Ask({ title, text, action, isDangerous = false, onYes, onClose }: AskProps) {
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  const go = async () => {
-    setBusy(true);
-    try {
-      await onYes();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { send, isBusy, error } = useSend(onYes);
   return (
     <Dialog title={title} onClose={onClose}>
       <p>{text}</p>
       {error !== undefined && <Problem error={error} />}
       <footer>
         <button onClick={onClose}>{t(common.cancel)}</button>
-        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={() => void go()}>
+        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={send}>
           {action}
         </button>
       </footer>

@@ -1,7 +1,7 @@
 /** A list of records with what can be done at its head and in its rows: pages of operations are made of it. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Page } from "../client/gateway.ts";
+import type { Page } from "terrazzo-client";
 import { tell } from "../shell/toasts.tsx";
 import { link, route } from "../shell/routes.ts";
 import { Card } from "./basics.tsx";

@@ -1,8 +1,9 @@
 /** A table of any number of rows: the server pages, sorts and filters; only what is seen is in the document. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Page } from "../client/gateway.ts";
+import type { Page } from "terrazzo-client";
 import { healed } from "../shell/api.ts";
+import { useBusy } from "../shell/hooks.ts";
 import { w } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Empty, Problem } from "./basics.tsx";
@@ -30,6 +31,9 @@ export interface Order {
 
 const PAGE = 100;
 const ROW_PX = 32;
+const LINES_PX = 64; // of a row of two lines, on a phone
+const MOST_IN_LINE = 3; // columns that a phone shows beside each other
+const NARROW = "(max-width: 820px)";
 const AHEAD = 10;
 const MOST_PAGES = 30;
 
@@ -54,11 +58,14 @@ export function Table<R>(props: Props<R>) {
   const [rows, setRows] = useState<ReadonlyMap<number, R[]>>(new Map());
   const [total, setTotal] = useState<number | null>(null);
   const [error, setError] = useState<unknown>();
+  const hasLines = columns.filter((each) => !each.isMinor).length > MOST_IN_LINE;
+  const rowPx = hasLines && matchMedia(NARROW).matches ? LINES_PX : ROW_PX;
   const [view, setView] = useState({ top: 0, height: 600 });
   const asked = useRef(new Set<number>());
   const list = useRef(0);
   const abort = useRef(new AbortController());
   const back = healed.value;
+  useBusy(total === null && error === undefined);
 
   const ask = (index: number) => {
     if (asked.current.has(index)) return;
@@ -105,11 +112,11 @@ export function Table<R>(props: Props<R>) {
   useEffect(() => {
     if (!turn && !back) return;
     asked.current.clear();
-    for (const index of pagesSeen(view.top, view.height, ROW_PX, PAGE)) ask(index);
+    for (const index of pagesSeen(view.top, view.height, rowPx, PAGE)) ask(index);
   }, [turn, back]);
 
   useEffect(() => {
-    for (const index of pagesSeen(view.top, view.height, ROW_PX, PAGE)) if (total !== null && index * PAGE < total) ask(index);
+    for (const index of pagesSeen(view.top, view.height, rowPx, PAGE)) if (total !== null && index * PAGE < total) ask(index);
   }, [view, total]);
 
   useEffect(() => {
@@ -125,36 +132,37 @@ export function Table<R>(props: Props<R>) {
     };
   }, []);
 
-  const { first, last } = windowOf(view.top, view.height, ROW_PX, total ?? 0, AHEAD);
+  const { first, last } = windowOf(view.top, view.height, rowPx, total ?? 0, AHEAD);
   const shown = Array.from({ length: last - first }, (_, i) => first + i);
   const at = (n: number) => rows.get(Math.floor(n / PAGE))?.[n % PAGE];
+  const broad = broadest(columns);
   return (
-    <div ref={box} class="scroll window" tabIndex={0} role="region" aria-label={props.label}>
-      {!!error && <Problem error={error} retry={() => ask(pagesSeen(view.top, view.height, ROW_PX, PAGE)[0] ?? 0)} />}
+    <div ref={box} class={hasLines ? "scroll window lines" : "scroll window"} tabIndex={0} role="region" aria-label={props.label}>
+      {!!error && <Problem error={error} retry={() => ask(pagesSeen(view.top, view.height, rowPx, PAGE)[0] ?? 0)} />}
       <table aria-rowcount={total === null ? -1 : total + 1}>
         <caption class="sr">{props.label}</caption>
         <thead>
           <tr aria-rowindex={1}>
             {columns.map((column) => (
-              <HeadCell key={column.id} column={column} order={props.order} onOrder={props.onOrder} />
+              <HeadCell key={column.id} column={column} isBroad={column === broad} order={props.order} onOrder={props.onOrder} />
             ))}
           </tr>
         </thead>
         <tbody>
-          <Gap rows={first} columns={columns.length} />
+          <Gap px={first * rowPx} columns={columns.length} />
           {shown.map((n) => {
             const row = at(n);
             return (
               <tr key={row ? props.rowKey(row) : n} aria-rowindex={n + 2}>
                 {columns.map((column) => (
-                  <td key={column.id} class={`${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""}`}>
+                  <td key={column.id} class={classOf(column, column === broad)} data-title={column.isTitleHidden ? undefined : column.title}>
                     {row ? column.render(row) : <span class="dim">{"…"}</span>}
                   </td>
                 ))}
               </tr>
             );
           })}
-          <Gap rows={(total ?? 0) - last} columns={columns.length} />
+          <Gap px={((total ?? 0) - last) * rowPx} columns={columns.length} />
         </tbody>
       </table>
       {total === null && !error && <p class="dim">{t(w.loading)}</p>}
@@ -164,17 +172,27 @@ export function Table<R>(props: Props<R>) {
 }
 
 /** The height of rows that are not in the document. */
-function Gap({ rows, columns }: { rows: number; columns: number }) {
-  if (rows <= 0) return null;
+function Gap({ px, columns }: { px: number; columns: number }) {
+  if (px <= 0) return null;
   return (
     <tr class="gap" aria-hidden="true">
-      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+      <td colSpan={columns} style={{ height: `${px}px` }} />
     </tr>
   );
 }
 
-function HeadCell<R>(props: { column: Column<R>; order: Order | undefined; onOrder: ((order: Order) => void) | undefined }) {
-  const { column, order, onOrder } = props;
+function classOf<R>(column: Column<R>, isBroad: boolean): string {
+  return `${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""} ${isBroad ? "narrow-rest" : ""}`;
+}
+
+/** The column that gives way on a phone, so that all that are shown there fit. */
+function broadest<R>(columns: readonly Column<R>[]): Column<R> | undefined {
+  const texts = columns.filter((each) => !each.isMinor && !each.isNumber && each.width);
+  return texts.sort((one, other) => (other.width ?? 0) - (one.width ?? 0))[0];
+}
+
+function HeadCell<R>(props: { column: Column<R>; isBroad: boolean; order: Order | undefined; onOrder: ((order: Order) => void) | undefined }) {
+  const { column, isBroad, order, onOrder } = props;
   const field = column.sort;
   const isMine = field !== undefined && order?.field === field;
   const sorted = isMine ? (order.isDown ? "descending" : "ascending") : undefined;
@@ -182,7 +200,7 @@ function HeadCell<R>(props: { column: Column<R>; order: Order | undefined; onOrd
     <th
       scope="col"
       aria-sort={sorted}
-      class={`${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""}`}
+      class={classOf(column, isBroad)}
       style={column.width ? { width: `${column.width}%` } : undefined}
     >
       {field && onOrder ? (

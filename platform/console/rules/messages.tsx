@@ -1,5 +1,5 @@
 /** Messages that were sent or wait to be, with what became of each. */
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { RecordList } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";

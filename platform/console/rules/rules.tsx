@@ -1,6 +1,6 @@
 /** Rules: started, stopped, written; one is also made of an event that somebody looks at. */
 import { useEffect } from "preact/hooks";
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
 import { Ask, FormDialog, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";

@@ -1,8 +1,7 @@
 /** The page's one gateway and one live connection, and the session behind both. */
 import { computed, signal } from "@preact/signals";
-import { type Action, type Columns, type Fields, Gateway, GatewayError, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "../client/gateway.ts";
-import { Live, type LiveState } from "../client/live.ts";
-import { WallFeed } from "../client/wall-feed.ts";
+import { type Action, type Columns, type Fields, Gateway, GatewayError, Live, type LiveState, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "terrazzo-client";
+import { WallFeed } from "./wall-feed.ts";
 import { clock } from "./clock.ts";
 
 export type Session = Result<"get_session">;

@@ -1,6 +1,6 @@
 /** The platform's clock and zone: ages are right though the browser's clock is not. */
 import { computed, signal } from "@preact/signals";
-import { formatTime, offsetName, parseTime } from "../client/times.ts";
+import { formatTime, offsetName, parseTime } from "terrazzo-client";
 
 const TICK_MS = 1_000;
 const skew = signal(0);

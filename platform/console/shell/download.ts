@@ -1,17 +1,11 @@
 /** Lists as files: CSV that spreadsheets read, and that no spreadsheet takes for a formula. */
-import type { Page } from "../client/gateway.ts";
+import type { Page } from "terrazzo-client";
 import { keepFile } from "../charts/export.ts";
+import { csvCell } from "../parts/csv.ts";
 
 const PAGE = 1_000;
 /** Rows of a file at most. */
 export const MOST_ROWS = 100_000;
-
-/** A cell: quoted where it has to be, and never the beginning of a formula. */
-export function csvCell(value: unknown): string {
-  const text = value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
-  const safe = /^[=+\-@\t\r]/.test(text) && !/^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
 
 /** Rows as CSV, with a line of names. */
 export function csvOf(columns: readonly string[], rows: readonly Record<string, unknown>[]): string {

@@ -1,5 +1,5 @@
 /** Where what the platform's search finds is looked at, and what it is called. */
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { type Pair, words } from "../words/words.ts";
 import { link } from "./routes.ts";
 

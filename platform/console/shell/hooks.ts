@@ -1,8 +1,9 @@
 /** What pages use to read, to follow and to keep what is typed. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Frame, Wanted } from "../client/live.ts";
+import { type Frame, Unreachable, type Wanted } from "terrazzo-client";
 import { healed, live } from "./api.ts";
 import { beBusy } from "./busy.ts";
+import { readPatiently } from "./patience.ts";
 
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
@@ -12,7 +13,22 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Reads when `keys` change, when the connection is back, and each `everyMs` while the page is looked at. */
+/** Says that the page is not all there yet, while what it shows first is awaited. */
+export function useBusy(isAwaited: boolean): void {
+  useLayoutEffect(() => (isAwaited ? beBusy() : undefined), [isAwaited]);
+}
+
+interface Reading {
+  abort: AbortController;
+  /** Asked for again meanwhile: what is answered may be old already. */
+  isAgain: boolean;
+}
+
+/**
+ * Reads when `keys` change, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
+ * it reads gets the answer, then a second one: where that is asked more often than it can be answered, something is shown still.
+ * A platform at a limit is asked again when it says, before its refusal is shown.
+ */
 export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: readonly unknown[], everyMs = 0): Loaded<T> {
   const [state, setState] = useState<{ data: T | undefined; error: unknown; isLoading: boolean; answers?: string }>({
     data: undefined,
@@ -21,26 +37,48 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
   });
   const asked = JSON.stringify(keys);
   const isAwaited = state.answers !== asked;
-  useLayoutEffect(() => (isAwaited ? beBusy() : undefined), [isAwaited]);
-  const [turn, setTurn] = useState(0);
+  useBusy(isAwaited);
   const latest = useRef(read);
   latest.current = read;
-  const back = healed.value;
-  useEffect(() => {
-    const abort = new AbortController();
+  const reading = useRef<Reading | null>(null);
+  const start = (): void => {
+    const own: Reading = { abort: new AbortController(), isAgain: false };
+    const end = (next: (before: typeof state) => typeof state): void => {
+      if (own.abort.signal.aborted) return;
+      reading.current = null;
+      setState(next);
+      if (own.isAgain) start();
+    };
+    reading.current = own;
     setState((before) => ({ ...before, isLoading: true }));
-    latest.current(abort.signal).then(
-      (data) => !abort.signal.aborted && setState({ data, error: undefined, isLoading: false, answers: asked }),
-      (error: unknown) => !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false, answers: asked })),
+    readPatiently(latest.current, own.abort.signal).then(
+      (data) => end(() => ({ data, error: undefined, isLoading: false, answers: asked })),
+      (error: unknown) => {
+        // a lost connection is told of above the page; what was read before stays readable
+        const isTold = error instanceof Unreachable;
+        end((before) => ({ ...before, error: isTold && before.answers === asked ? before.error : error, isLoading: false, answers: asked }));
+      },
     );
-    return () => abort.abort();
-  }, [...keys, turn, back]);
+  };
+  const startNow = useRef(start);
+  startNow.current = start;
+  const reload = (): void => {
+    if (reading.current) reading.current.isAgain = true;
+    else startNow.current();
+  };
+  useEffect(() => {
+    startNow.current();
+    return () => {
+      reading.current?.abort.abort();
+      reading.current = null;
+    };
+  }, [...keys, healed.value]);
   useEffect(() => {
     if (!everyMs) return;
-    const timer = setInterval(() => !document.hidden && setTurn((n) => n + 1), everyMs);
+    const timer = setInterval(() => !document.hidden && reload(), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
-  return { ...state, reload: () => setTurn((n) => n + 1) };
+  return { ...state, reload };
 }
 
 /** Follows what happens while the part is shown; `onGap` where something may be missing. */
@@ -85,6 +123,39 @@ export function useDraft(name: string, initial: string): [string, (value: string
     setValue(initial);
   };
   return [value, set, forget];
+}
+
+export interface Sending {
+  /** Of a form's `onSubmit` or a button's `onClick`; while it is under way a second click does nothing. */
+  send: (event: Event) => void;
+  isBusy: boolean;
+  error: unknown;
+}
+
+/** What a person sends: once at a time, and what it was refused with until the next time. */
+export function useSend(work: () => Promise<void>): Sending {
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const isUnderWay = useRef(false);
+  const go = async (): Promise<void> => {
+    if (isUnderWay.current) return;
+    isUnderWay.current = true;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await work();
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      isUnderWay.current = false;
+      setBusy(false);
+    }
+  };
+  const send = (event: Event): void => {
+    event.preventDefault();
+    void go();
+  };
+  return { send, isBusy, error };
 }
 
 /** A value that follows another only when that has rested. */

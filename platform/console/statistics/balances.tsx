@@ -1,11 +1,11 @@
 /** What came of a balance: how well its target is explained, window by window. */
-import type { Result, RowOf } from "../client/gateway.ts";
+import type { Result, RowOf } from "terrazzo-client";
 import { Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.tsx";
 import { page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
-import { namesOf } from "./results.tsx";
+import { EditButton, namesOf } from "./results.tsx";
 import { item } from "./scripts.ts";
 import { w } from "./words.ts";
 
@@ -34,6 +34,7 @@ export function BalanceResults({ uid }: { uid: string }) {
   return (
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
+        {data && <EditButton kind="balance" script={data} onDone={reload} />}
         <a class="button" href={link(["statistics", "balance"])}>
           {t(w.balance)}
         </a>

@@ -10,7 +10,8 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { BalanceResults } from "./balances.tsx";
 import { Results } from "./results.tsx";
-import { type Kind, KINDS, type Script, scripts, setActive } from "./scripts.ts";
+import { ScriptEditor } from "./editor.tsx";
+import { type Kind, KINDS, newScript, type Script, scripts, setActive } from "./scripts.ts";
 import { w } from "./words.ts";
 
 export function Page() {
@@ -27,7 +28,7 @@ export function Page() {
 }
 
 function List({ kind }: { kind: Kind }) {
-  const { done, turn } = useDialogs<never>();
+  const { dialog, open, close, done, turn } = useDialogs<Script>();
   const toggle = async (row: Script) => {
     try {
       await setActive(kind, row.uid, !row.is_active);
@@ -55,6 +56,7 @@ function List({ kind }: { kind: Kind }) {
     },
   ];
   return (
+    <>
     <RecordList
       label={t(KINDS.find((each) => each.id === kind)?.title ?? w.statistics)}
       columns={columns}
@@ -62,7 +64,10 @@ function List({ kind }: { kind: Kind }) {
       read={(index, size, _, abort) => scripts(kind, index, size, abort)}
       rowKey={(row) => row.uid}
       turn={turn}
+      tools={may("admin") && <button onClick={() => open(newScript(kind))}>{t(w.newScript)}</button>}
       empty={<Empty title={t(w.none)}>{t(w.noneDo)}</Empty>}
     />
+    {dialog && <ScriptEditor script={dialog} kind={kind} onClose={close} onDone={() => done(t(w.saved))} />}
+    </>
   );
 }

@@ -1,13 +1,15 @@
 /** What came of one script: curves of its variables by period, on one object. */
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
 import { type ChartView, HOUR_MS, readView, writeView } from "../charts/link.ts";
 import { Card, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
-import { call, page } from "../shell/api.ts";
+import { call, may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
+import { tell } from "../shell/toasts.tsx";
 import { t } from "../words/words.ts";
-import { item, KINDS, resultsOf, type Script } from "./scripts.ts";
+import { ScriptEditor } from "./editor.tsx";
+import { item, type Kind, KINDS, resultsOf, type Script } from "./scripts.ts";
 import { w } from "./words.ts";
 
 const TYPES = [
@@ -30,6 +32,7 @@ export function Results({ kind, uid }: Props) {
   return (
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
+        {data && <EditButton kind={kind} script={data} onDone={reload} />}
         <a class="button" href={link(["statistics", kind])}>
           {t(KINDS.find((each) => each.id === kind)?.title ?? w.all)}
         </a>
@@ -50,6 +53,23 @@ export function Results({ kind, uid }: Props) {
           <Rows script={data} />
         </div>
       )}
+    </>
+  );
+}
+
+/** Opens the editor, for administrators. */
+export function EditButton({ kind, script, onDone }: { kind: Kind; script: Script; onDone: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  if (!may("admin")) return null;
+  const done = () => {
+    setOpen(false);
+    tell(t(w.saved));
+    onDone();
+  };
+  return (
+    <>
+      <button onClick={() => setOpen(true)}>{t(w.edit)}</button>
+      {isOpen && <ScriptEditor script={script} kind={kind} onClose={() => setOpen(false)} onDone={done} />}
     </>
   );
 }

@@ -1,8 +1,10 @@
 /** The three kinds of scripts, and the actions of each. */
 import type { ChartSource } from "../charts/data.ts";
 import type { Curve } from "../charts/curve.ts";
-import { call, page } from "../shell/api.ts";
+import type { GatewayError, Reason } from "terrazzo-client";
+import { call, page, session } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
+import { withinOf } from "../words/server-text.ts";
 import type { Pair } from "../words/words.ts";
 import { w } from "./words.ts";
 
@@ -64,6 +66,53 @@ export async function item(kind: Kind, uid: string, abort: AbortSignal): Promise
 
 export async function setActive(kind: Kind, uid: string, isActive: boolean): Promise<void> {
   await call((isActive ? STARTS : STOPS)[kind], { uid });
+}
+
+/** The cells of a row, in their order; a balance has none. */
+export function columnsOf(kind: Kind): readonly { id: string; title: Pair }[] {
+  const name = { id: "name", title: w.result };
+  if (kind === "statistics") return [name, { id: "function", title: w.functionTitle }, { id: "code", title: w.variable }];
+  return kind === "calculate" ? [name, { id: "expression", title: w.expression }] : [];
+}
+
+export function newRow(kind: Kind): string[] {
+  return kind === "statistics" ? ["", "avg", ""] : columnsOf(kind).map(() => "");
+}
+
+export function newScript(kind: Kind): Script {
+  const rows = kind === "balance" ? [] : [newRow(kind)];
+  return { id: 0, uid: "", name: "", description: "", is_active: 0, object_list: [], rows, target: "", inputs: [], windowS: 86_400 };
+}
+
+/** Where the platform found something wrong: row and place from 0, place null for the row as a whole. */
+export interface Wrong {
+  row: number;
+  place: number | null;
+  reason: string;
+  told?: Reason | undefined;
+}
+
+/** Reads `script: row 2, column 3: expected a code`; null where it names no row. */
+export function wrongOf({ info, reason }: Pick<GatewayError, "info" | "reason">): Wrong | null {
+  const found = /^script: row (\d+)(?:, column (\d+))?: ([^]*)$/.exec(info);
+  return found && { row: Number(found[1]) - 1, place: found[2] ? Number(found[2]) - 1 : null, reason: found[3] ?? "", told: withinOf(reason) };
+}
+
+/** Writes a script, as a new one where it has no uid yet; its uid. */
+export async function save(kind: Kind, script: Script): Promise<string> {
+  const who = session.value?.id ?? 0;
+  const common = { name: script.name, object_list: script.object_list, created_by: who, last_modified_by: who, is_available: 1 };
+  const rows = { ...common, script: script.rows };
+  const balance = { ...common, target_code: script.target, input_codes: script.inputs.filter(Boolean), window: script.windowS };
+  const { uid } = script;
+  if (!uid) {
+    if (kind === "statistics") return (await call("create_statistics", rows)).uid;
+    return kind === "calculate" ? (await call("create_calculate", rows)).uid : (await call("create_balance", balance)).uid;
+  }
+  if (kind === "statistics") await call("update_statistics", { uid, ...rows });
+  else if (kind === "calculate") await call("update_calculate", { uid, ...rows });
+  else await call("update_balance", { uid, ...balance });
+  return uid;
 }
 
 const PAGE = 1_000;

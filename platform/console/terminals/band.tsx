@@ -1,5 +1,5 @@
 /** When a terminal was connected, as a band over a week, and why each connection ended. */
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Card, Problem } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";

@@ -1,6 +1,6 @@
 /** What is done with many terminals at once: those that are chosen, or all that the filter finds, which are counted before. */
 import { useState } from "preact/hooks";
-import type { Fields } from "../client/gateway.ts";
+import type { Fields } from "terrazzo-client";
 import { Ask, FormDialog, type Values } from "../parts/forms.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";

@@ -2,7 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Age, Card, Empty, Field, type Meaning, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useDraft, useLive, useLoad, useSeldom } from "../shell/hooks.ts";
+import { useDraft, useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { type Pair, t } from "../words/words.ts";
@@ -64,29 +64,17 @@ function newKey(): string {
 function Send({ uid, isOnline, onSent }: { uid: string; isOnline: boolean; onSent: () => void }) {
   const [command, setCommand, forget] = useDraft(`command-${uid}`, "");
   const [value, setValue] = useState("");
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
   const key = useRef(newKey());
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      await call("publish_terminal_command", { terminal_id: uid, command, value, idempotency_key: key.current });
-      key.current = newKey();
-      tell(t(w.sent));
-      forget();
-      setValue("");
-      onSent();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { send, isBusy, error } = useSend(async () => {
+    await call("publish_terminal_command", { terminal_id: uid, command, value, idempotency_key: key.current });
+    key.current = newKey();
+    tell(t(w.sent));
+    forget();
+    setValue("");
+    onSent();
+  });
   return (
-    <form class="form" onSubmit={(event) => void submit(event)}>
+    <form class="form" onSubmit={send}>
       <Field label={t(w.command)} hint={t(w.commandHint)} required maxLength={64} value={command} onInput={(event) => setCommand(event.currentTarget.value)} />
       <Field label={t(common.value)} maxLength={1024} value={value} onInput={(event) => setValue(event.currentTarget.value)} />
       {!isOnline && <p class="dim">{t(w.awayNote)}</p>}

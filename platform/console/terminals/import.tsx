@@ -1,6 +1,6 @@
 /** Importing terminals: tried first, with each error at its cell; then all of it or nothing. */
 import { useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { useDraft } from "../shell/hooks.ts";
@@ -124,7 +124,7 @@ function Outcome({ report, table }: { report: Report; table: CsvTable }) {
                   <Name text={table.rows[table.lines.indexOf(each.row)]?.[each.column] ?? ""} />
                 </td>
                 <td>
-                  <Name text={serverText(each.reason)} />
+                  <Name text={serverText(each.reason, each.told)} />
                 </td>
               </tr>
             ))}

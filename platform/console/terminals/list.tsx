@@ -1,6 +1,6 @@
 /** Terminals, as many as there are: the server searches, filters and sorts. */
 import { useEffect, useState } from "preact/hooks";
-import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { may, page } from "../shell/api.ts";

@@ -1,6 +1,6 @@
 /** Terminals out of service until a time, with a reason: nothing about them alarms meanwhile. */
 import { useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Age, Name } from "../parts/basics.tsx";
 import { FormDialog } from "../parts/forms.tsx";
 import { call, may } from "../shell/api.ts";

@@ -1,15 +1,17 @@
 /** One terminal: is it there, what did it say, why was it refused, how is it connected, what was it told. */
 import { useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
-import { Age, Card, Code, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
+import type { Result } from "terrazzo-client";
+import { Age, Card, Code, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, may, session } from "../shell/api.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, route } from "../shell/routes.ts";
-import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { PresenceBand } from "./band.tsx";
 import { Commands } from "./commands.tsx";
+import { Configuration } from "./configuration.tsx";
 import { snippets } from "./connect.ts";
+import { Messages } from "./messages.tsx";
+import { Rejects } from "./rejects.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
 import { ServiceButton, ServiceNote } from "./service.tsx";
 import { Trace } from "./trace.tsx";
@@ -21,7 +23,6 @@ type Status = Result<"get_terminal_status">;
 
 const EVERY_MS = 30_000;
 const SETTLE_MS = 1_000;
-const SHOWN = 20;
 
 export function Terminal({ uid }: { uid: string }) {
   const item = useLoad((abort) => call("get_terminal_item", { uid }, abort), [uid], EVERY_MS);
@@ -56,7 +57,10 @@ export function Terminal({ uid }: { uid: string }) {
       {!!item.error && <Problem error={item.error} retry={item.reload} />}
       <Tabs uid={uid} shown={tab} />
       {tab === "messages" ? (
-        <Messages uid={uid} />
+        <div class="stack">
+          <Messages uid={uid} />
+          <Rejects uid={uid} />
+        </div>
       ) : tab === "commands" ? (
         <Commands uid={uid} isOnline={isOnline ?? false} />
       ) : tab === "trace" && may("admin") ? (
@@ -67,6 +71,7 @@ export function Terminal({ uid }: { uid: string }) {
         <div class="stack">
           <PresenceBand uid={uid} turn={turn} />
           {status.data && <Now status={status.data} item={found} />}
+          {status.data && <Configuration wanted={status.data.configuration} />}
         </div>
       )}
     </>
@@ -117,14 +122,6 @@ function Now({ status, item }: { status: Status; item: Item | undefined }) {
           <dd>{status.protocol || "–"}</dd>
           <dt>{t(w.received)}</dt>
           <dd>{status.messages.toLocaleString()}</dd>
-          {status.configuration && (
-            <>
-              <dt>{t(w.configuration)}</dt>
-              <dd>
-                {status.configuration.state} · {t(w.reported)} <Age at={status.configuration.reported} />
-              </dd>
-            </>
-          )}
           {item && (
             <>
               <dt>{t(w.type)}</dt>
@@ -157,53 +154,6 @@ function Now({ status, item }: { status: Status; item: Item | undefined }) {
       </Card>
     </div>
   );
-}
-
-function Messages({ uid }: { uid: string }) {
-  const { data, error, reload } = useLoad((abort) => call("get_last_grid_list", { terminal_id: uid, items: SHOWN }, abort), [uid]);
-  const [isRaw, setRaw] = useState(false);
-  const soon = useSeldom(reload, SETTLE_MS);
-  useLive({ kinds: ["grid"], terminal_id: uid }, soon, soon);
-  if (error) return <Problem error={error} retry={reload} />;
-  if (!data) return <p class="dim">{t(common.loading)}</p>;
-  const rows = data.data;
-  return (
-    <Card
-      title={t(w.lastMessages)}
-      more={
-        <label class="line dim">
-          {t(w.following)} · <input type="checkbox" checked={isRaw} onChange={(event) => setRaw(event.currentTarget.checked)} /> {t(w.raw)}
-        </label>
-      }
-    >
-      {!rows.length && <Empty title={t(w.noMessages)}>{t(w.noMessagesDo)}</Empty>}
-      <ul class="messages">
-        {rows.map((each, i) => (
-          <li key={`${each.time}-${each.topic}-${i}`}>
-            <span class="line">
-              <Name text={each.topic} mono />
-              <span class="dim">
-                <Age at={each.time} />
-              </span>
-            </span>
-            <pre dir="auto">{payloadText(each.payload, isRaw)}</pre>
-          </li>
-        ))}
-      </ul>
-    </Card>
-  );
-}
-
-function payloadText(payload: unknown, isRaw: boolean): string {
-  const text = typeof payload === "string" ? payload : isRaw ? JSON.stringify(payload) : pretty(payload);
-  return text.length > 10_000 ? `${text.slice(0, 10_000)}…` : text;
-}
-
-function pretty(payload: unknown): string {
-  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) return JSON.stringify(payload);
-  return Object.entries(payload)
-    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
-    .join("   ");
 }
 
 function Connect({ item }: { item: Item }) {

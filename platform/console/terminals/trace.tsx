@@ -1,6 +1,6 @@
 /** The live trace of a terminal's packets: for administrators, for some minutes. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Result } from "../client/gateway.ts";
+import type { Result } from "terrazzo-client";
 import { Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";

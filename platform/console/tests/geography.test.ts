@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { fit, markersOf, moved, parseGis, project, ringsOf, scaleBar, zoomed } from "../objects/geography.ts";
+import { fit, markersOf, moved, parseGis, project, ringsOf, scaleBar, tilesOf, zoomed } from "../objects/geography.ts";
 
 test("gis is latitude, then longitude", () => {
   assert.deepEqual(parseGis("31.2990,120.5853"), { latitude: 31.299, longitude: 120.5853 });
@@ -70,3 +70,13 @@ function isInside(flat: Float64Array, x: number, y: number): boolean {
   }
   return found;
 }
+
+test("a view asks for the pictures that it shows, and no others", () => {
+  const address = "https://t.example/{z}/{x}/{y}.png";
+  const whole = tilesOf(address, { x: 0.5, y: 0.5, size: 256 }, 256, 256);
+  assert.deepEqual(whole, [{ address: "https://t.example/0/0/0.png", left: 0, top: 0, size: 256 }]);
+  const corner = tilesOf(address, { x: 0, y: 0, size: 512 }, 300, 300);
+  assert.deepEqual(corner, [{ address: "https://t.example/1/0/0.png", left: 150, top: 150, size: 256 }]);
+  assert.equal(tilesOf(address, { x: 0.5, y: 0.5, size: 256 * 2 ** 25 }, 1_000, 800)[0]?.address.split("/")[3], "19");
+  assert.ok(tilesOf(address, { x: 0.5, y: 0.5, size: 4_096 }, 9_000, 9_000).length <= 64);
+});

@@ -15,6 +15,13 @@ test("what is written is read again", () => {
   assert.deepEqual(readTable(JSON.stringify({ name: "n", script: ROWS }), [6, 7, 8]), ROWS);
 });
 
+test("no cell of a file is a formula, and each comes back", () => {
+  const rows = [["=HYPERLINK(1)", "\uff1d1", "\n=1", "STA", "-$AdapterID-1.t", "'=1"]];
+  const lines = writeCsv(rows).slice(1);
+  for (const cell of lines.trim().split(/,(?=")|(?<="),|,/)) assert.doesNotMatch(cell, /^"?[=+\-@\t\r\n\uff1d]/);
+  assert.deepEqual(readCsv(writeCsv(rows)), rows);
+});
+
 test("a file that is no table says why", () => {
   const why = (text: string): string => {
     try {

@@ -51,7 +51,11 @@ test("what a draft changes is named by code", () => {
 });
 
 test("a refusal leads to its cell", () => {
-  assert.deepEqual(wrongOf("script: row 3, column 6: character 5: expected a value"), { row: 2, place: 5, reason: "character 5: expected a value" });
-  assert.deepEqual(wrongOf("script: row 2: expected an array"), { row: 1, place: null, reason: "expected an array" });
-  assert.equal(wrongOf("name: too long"), null);
+  const within = { code: "unexpected_token", parameters: { place: 5 } };
+  const reason = { code: "row_column_wrong", parameters: { row: 3, column: 6, reason: within }, field: "script" };
+  const place = { row: 2, place: 5, reason: "character 5: expected a value", told: within };
+  assert.deepEqual(wrongOf({ info: "script: row 3, column 6: character 5: expected a value", reason }), place);
+  const row = { row: 1, place: null, reason: "expected an array", told: undefined };
+  assert.deepEqual(wrongOf({ info: "script: row 2: expected an array", reason: undefined }), row);
+  assert.equal(wrongOf({ info: "name: too long", reason: undefined }), null);
 });

@@ -1,36 +1,50 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { REASONS } from "../words/server-reasons.ts";
-import { inChinese, templatesOf, valuesOf } from "../words/server-text.ts";
+import type { Reason } from "terrazzo-client";
+import { ALL_REASONS } from "../words/server-reasons.ts";
+import { inChinese, withinOf } from "../words/server-text.ts";
 
-const TABLE = templatesOf(REASONS);
+const REQUIRED: Reason = { code: "is_required", parameters: {} };
 
-test("each reason is worded by its own row, whatever it is filled with", () => {
-  for (const [english, chinese] of REASONS) {
-    const fill = (text: string) => text.replace(/\{(\d)\}/g, (_, n: string) => `<${n}x>`);
-    const told = inChinese(TABLE, fill(english));
-    assert.match(told, /[\u4e00-\u9fff]/, english);
-    if (!english.startsWith("{0}")) assert.equal(told, fill(chinese), english);
+function placesOf(template: string): string[] {
+  return [...template.matchAll(/\{(\w+)\}/g)].map((found) => found[1] ?? "");
+}
+
+test("each code is worded with its parameters", () => {
+  for (const [code, template] of Object.entries(ALL_REASONS)) {
+    const parameters = Object.fromEntries(placesOf(template).map((name) => [name, `<${name}>`]));
+    const told = inChinese(ALL_REASONS, { code, parameters });
+    assert.ok(told, code);
+    for (const name of placesOf(template)) assert.ok(told.includes(`<${name}>`), code);
   }
 });
 
-test("both languages have the same values", () => {
-  const numbers = (text: string) => [...text.matchAll(/\{(\d)\}/g)].map((found) => found[1]).sort().join();
-  for (const [english, chinese] of REASONS) assert.equal(numbers(chinese), numbers(english), english);
+test("fields stand before their reasons, and several are told apart", () => {
+  assert.equal(inChinese(ALL_REASONS, { ...REQUIRED, field: "username" }), "username：必填");
+  const faults = [
+    { ...REQUIRED, field: "username" },
+    { code: "expected_length_least", parameters: { kind: "str", least: 8 }, field: "password" },
+  ];
+  assert.equal(inChinese(ALL_REASONS, { code: "several", parameters: { faults } }), "username：必填；password：长度至少为 8（str）");
 });
 
-test("fields stay, and several are told apart", () => {
-  assert.equal(inChinese(TABLE, "username: is required"), "username：必填");
-  assert.equal(inChinese(TABLE, "username: is required; password: expected str of length >= 8"), "username：必填；password：至少应有 8 个字符");
-  assert.equal(inChinese(TABLE, "code: was used already; ask for a new one"), "code：已使用过；请重新申请");
-  assert.equal(inChinese(TABLE, "uid: no record 'pump-7'"), "uid：没有记录 'pump-7'");
-  assert.equal(inChinese(TABLE, "rows[3].mode: expected one of pwd, auto, got 'x'"), "rows[3].mode：应为 pwd, auto 之一，实际为 'x'");
+test("a reason in a reason is worded, too", () => {
+  const within: Reason = { code: "no_row_with_code", parameters: { code: "'B'" } };
+  const reason: Reason = { code: "row_column_wrong", parameters: { row: 3, column: 6, reason: within }, field: "script" };
+  assert.equal(inChinese(ALL_REASONS, reason), "script：第 3 行第 6 列：没有代码为 'B' 的行");
+  assert.equal(withinOf(reason), within);
+  assert.equal(withinOf(REQUIRED), undefined);
 });
 
-test("what nobody knows stays as it is, and nothing takes long", () => {
-  assert.equal(inChinese(TABLE, "tea: too hot"), "tea: too hot");
-  const long = "expected one of ".repeat(5_000);
-  assert.equal(inChinese(TABLE, long), long);
-  assert.equal(typeof inChinese(TABLE, "; a: b".repeat(300)), "string");
-  assert.equal(valuesOf({ parts: ["a ", " b"], chinese: "" }, "a b"), null);
+test("what nobody knows is left to the text, also within", () => {
+  const unknown: Reason = { code: "of_a_newer_platform", parameters: {} };
+  assert.equal(inChinese(ALL_REASONS, unknown), null);
+  assert.equal(inChinese(ALL_REASONS, { code: "constructor", parameters: {} }), null);
+  assert.equal(inChinese(ALL_REASONS, { code: "row_wrong", parameters: { row: 1, reason: unknown } }), null);
+});
+
+test("reasons in reasons end", () => {
+  let reason: Reason = REQUIRED;
+  for (let i = 0; i < 100; i += 1) reason = { code: "row_wrong", parameters: { row: i, reason } };
+  assert.equal(inChinese(ALL_REASONS, reason), null);
 });

@@ -1,6 +1,6 @@
 /** A dashboard that a link shows and nothing else: no menu, no session; it turns its pages and heals itself for weeks. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { GatewayError, NOT_AUTHENTICATED } from "../client/gateway.ts";
+import { GatewayError, NOT_AUTHENTICATED } from "terrazzo-client";
 import { readPages } from "../dashboards/record.ts";
 import { PageView, useRotation } from "../dashboards/view.tsx";
 import { wallNames } from "../dashboards/values.ts";

@@ -1,5 +1,5 @@
 /** What happened and what can be done, for each way in which a request can fail. */
-import { GatewayError, Unreachable } from "../client/gateway.ts";
+import { GatewayError, Unreachable } from "terrazzo-client";
 import { serverText } from "./server-text.ts";
 import { t, words } from "./words.ts";
 
@@ -39,7 +39,7 @@ export function explain(error: unknown): Told {
     if (error instanceof TypeError && /import|module|fetch/i.test(info)) return { what: t(w.page), todo: t(w.pageDo) };
     return { what: t(w.inside, { info }), todo: t(w.insideDo) };
   }
-  const info = serverText(error.info);
+  const info = serverText(error.info, error.reason);
   switch (error.code) {
     case 10401:
       return { what: t(w.parameter, { info }), todo: t(w.parameterDo) };

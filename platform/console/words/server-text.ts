@@ -1,99 +1,51 @@
-/** The platform's reasons in the language that is shown: English as they come, Chinese from the table of them. */
+/** The platform's reasons in the language that is shown: English as they come, Chinese by their code. */
 import { effect, signal } from "@preact/signals";
+import type { Reason } from "terrazzo-client";
 import { language } from "./words.ts";
 
-type Pairs = readonly (readonly [string, string])[];
+type Table = Readonly<Record<string, string>>;
+type Parameter = Reason["parameters"][string];
 
-interface Template {
-  /** The English text around what differs. */
-  parts: string[];
-  chinese: string;
+const MOST_WITHIN = 8; // reasons in each other
+const chinese = signal<Table | null>(null);
+
+/** A reason in Chinese, with the reasons that stand in it; null where the table has no such code, as of a newer platform. */
+export function inChinese(table: Table, reason: Reason, depth = 0): string | null {
+  const template = Object.hasOwn(table, reason.code) ? table[reason.code] : undefined;
+  if (template === undefined || depth > MOST_WITHIN) return null;
+  let isWhole = true;
+  const text = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const told = shown(table, reason.parameters[name] ?? "", depth + 1);
+    isWhole &&= told !== null;
+    return told ?? "";
+  });
+  if (!isWhole) return null;
+  return reason.field ? `${reason.field}：${text}` : text;
 }
 
-const MOST_CHARS = 2_000;
-const MOST_SPLITS = 20;
-const templates = signal<readonly Template[] | null>(null);
-
-/** Reads a table; what has more text of its own is tried before what has less. */
-export function templatesOf(pairs: Pairs): Template[] {
-  const made = pairs.map(([english, chinese]) => ({ parts: english.split(/\{\d\}/), chinese }));
-  const weight = (each: Template) => each.parts.join("").length;
-  return made.sort((one, other) => weight(other) - weight(one));
-}
-
-/** The values of a text that a template is of, each the shortest; null: it is of another. */
-export function valuesOf(template: Template, text: string): string[] | null {
-  const [first = "", ...rest] = template.parts;
-  const last = rest.pop();
-  if (last === undefined) return text === first ? [] : null;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return null;
-  const values: string[] = [];
-  let at = first.length;
-  const end = text.length - last.length;
-  for (const part of rest) {
-    const next = text.indexOf(part, at);
-    if (next < 0 || next + part.length > end) return null;
-    values.push(text.slice(at, next));
-    at = next + part.length;
+function shown(table: Table, value: Parameter, depth: number): string | null {
+  if (value instanceof Array) {
+    const each = value.map((one) => inChinese(table, one, depth));
+    return each.includes(null) ? null : each.join("；");
   }
-  return [...values, text.slice(at, end)];
+  return typeof value === "object" ? inChinese(table, value as Reason, depth) : String(value);
 }
 
-/** A whole reason in Chinese; null where the table has none of its kind. */
-function worded(table: readonly Template[], text: string): string | null {
-  for (const each of table) {
-    const values = valuesOf(each, text);
-    if (values) return each.chinese.replace(/\{(\d)\}/g, (_, n: string) => values[Number(n)] ?? "");
-  }
-  return null;
+/** A reason of the platform in the language that is shown; what has no code stays as it is. */
+export function serverText(info: string, reason?: Reason): string {
+  return (language.value === "zh" && chinese.value && reason && inChinese(chinese.value, reason)) || info;
 }
 
-/** `field: reason; field: reason` in Chinese; what is not in the table stays as it is. */
-export function inChinese(table: readonly Template[], info: string): string {
-  if (info.length > MOST_CHARS) return info;
-  const whole = worded(exact(table, info), info);
-  if (whole !== null) return whole;
-  const pieces = info.split("; ");
-  const found: string[] = [];
-  let from = 0;
-  while (from < pieces.length) {
-    let to = Math.min(pieces.length, from + MOST_SPLITS);
-    let told: string | null = null;
-    for (; to > from && told === null; to -= 1) told = reasonOfField(table, pieces.slice(from, to).join("; "));
-    if (told === null) {
-      found.push(pieces[from] ?? "");
-      from += 1;
-    } else {
-      found.push(told);
-      from = to + 1;
-    }
-  }
-  return found.join("；");
-}
-
-/** Templates whose text begins as a reason does that has no field before it; `{0}: ...` would take any field for a value. */
-function exact(table: readonly Template[], text: string): readonly Template[] {
-  return table.filter((each) => each.parts[0] !== "" && text.startsWith(each.parts[0] as string));
-}
-
-function reasonOfField(table: readonly Template[], text: string): string | null {
-  const whole = worded(exact(table, text), text);
-  if (whole !== null) return whole;
-  const field = /^([\w.[\]-]{1,128}): /.exec(text);
-  if (!field) return worded(table, text);
-  const reason = worded(table, text.slice(field[0].length));
-  return reason === null ? worded(table, text) : `${field[1]}：${reason}`;
-}
-
-/** A reason of the platform in the language that is shown. */
-export function serverText(info: string): string {
-  return language.value === "zh" && templates.value ? inChinese(templates.value, info) : info;
+/** The reason that stands in one of a place: of `row 3, column 6: ...` what is said of the cell. */
+export function withinOf(reason?: Reason): Reason | undefined {
+  const within = reason?.parameters["reason"];
+  return typeof within === "object" && "code" in within ? within : undefined;
 }
 
 /** Loads the table when somebody reads Chinese. */
 export function followLanguage(): void {
   effect(() => {
-    if (language.value !== "zh" || templates.peek()) return;
-    void import("./server-reasons.ts").then(({ REASONS }) => (templates.value = templatesOf(REASONS)));
+    if (language.value !== "zh" || chinese.peek()) return;
+    void import("./server-reasons.ts").then(({ ALL_REASONS }) => (chinese.value = ALL_REASONS));
   });
 }

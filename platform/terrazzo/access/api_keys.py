@@ -16,6 +16,7 @@ from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
 from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.reasons import say
 from terrazzo.times import DAY_US, now_us
 
 MARK = "tzk_"  # what every key begins with, so that people and scanners of leaked secrets know one
@@ -45,6 +46,12 @@ def is_api_key(credential: str) -> bool:
     return credential.startswith(MARK)
 
 
+class ApiKeyStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    refused: int = 0  # shown and no good
+
+
 class ApiKeys:
     """Makes and checks API keys. ``open`` makes one.
 
@@ -59,6 +66,7 @@ class ApiKeys:
         self._keys: dict[bytes, _ApiKey] = {}  # by hash
         self._hashes: dict[int, bytes] = {}  # by id
         self._used: dict[int, int] = {}  # when, by id; not written yet
+        self.stats = ApiKeyStats()
 
     @classmethod
     async def open(
@@ -83,19 +91,22 @@ class ApiKeys:
         Raises:
             NotAuthenticated: nobody's, expired, deleted, or of a user who is gone or deactivated.
         """
-        found = self._keys.get(_hash_of(key))
+        found, now = self._keys.get(_hash_of(key)), self._clock()
         if found is None:
-            raise NotAuthenticated("the API key is unknown or was deleted")
-        now = self._clock()
+            raise self._refusal(say("api_key_unknown"))
         if found.expires_us <= now:
-            raise NotAuthenticated("the API key has expired")
+            raise self._refusal(say("api_key_expired"))
         user = self._tokens.active(found.user_id)
         if user is None:
-            raise NotAuthenticated("the API key's user or company is deactivated")
+            raise self._refusal(say("api_key_user_deactivated"))
         self._used[found.record_id] = now
         return msgspec.structs.replace(
             user, role=min(found.role, user.role), is_super=found.is_super and user.is_super, api_key=found.prefix
         )
+
+    def _refusal(self, reason: str) -> NotAuthenticated:
+        self.stats.refused += 1
+        return NotAuthenticated(reason)
 
     async def create(self, actor: Actor, values: Mapping[str, Any], *, days: int) -> NewApiKey:
         """Makes a key of the actor's that is good for ``days``.
@@ -106,15 +117,15 @@ class ApiKeys:
             QuotaExceeded: the user or the company has as many as they may.
         """
         if actor.api_key:
-            raise NotPermitted("Authorization: an API key makes no other; log in")
+            raise NotPermitted(say("api_key_makes_no_key"))
         if values.get("is_super"):
             if not actor.is_super:
-                raise NotPermitted("is_super: only a super user makes such a key")
+                raise NotPermitted(say("super_key_by_super_user"))
             if values.get("role") != "admin":
-                raise BadParameter("is_super", "goes with the role admin")
+                raise BadParameter("is_super", say("goes_with_role_admin"))
         role = values.get("role")
         if role in _ROLES and not actor.may(_ROLES[role]):
-            raise NotPermitted(f"role: {role} is above yours, {actor.role.name.lower()}")
+            raise NotPermitted(say("role_above_yours", role=role, yours=actor.role.name.lower()))
         key = MARK + secrets.token_urlsafe(_KEY_BYTES)
         internal = {
             "key_hash": _hash_of(key).hex(),

@@ -6,6 +6,7 @@ from terrazzo.access.api_keys import MARK, ApiKeys, is_api_key
 from terrazzo.access.tokens import HeldToken, Tokens
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 
 class Credentials:
@@ -54,5 +55,5 @@ class Credentials:
             BadParameter: it is an API key.
         """
         if is_api_key(token):
-            raise BadParameter("Authorization", "is an API key, which delete_api_key ends")
+            raise BadParameter("Authorization", say("is_an_api_key"))
         await self._tokens.revoke(token, held=held, address=address)

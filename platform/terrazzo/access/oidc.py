@@ -20,6 +20,7 @@ from joserfc.jwk import KeySet
 from terrazzo.config.sso import SsoSection
 from terrazzo.errors import NotAuthenticated, Unavailable
 from terrazzo.ports.providers import HttpCall, HttpCaller, SendOutcome
+from terrazzo.reasons import say
 
 TIMEOUT_S = 10.0
 KEPT_S = 3_600  # what the provider says of itself, and its keys
@@ -29,6 +30,9 @@ MAX_TOKEN = 32_768  # characters of an ID token
 
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 """Signatures by a key that the provider keeps to itself; a shared key (HS256) or none would let anybody sign."""
+
+_UNREADABLE = (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What the library raises at what is no token or no key, whoever signed it."""
 
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _FORM = "application/x-www-form-urlencoded"
@@ -85,7 +89,7 @@ class OidcProvider:
             NotAuthenticated: it refuses the code, or its token is no good; says which claim, and why.
         """
         id_token = await self._exchange(code, verifier)
-        token = await self._read_signed(id_token)
+        token = await self._signed_claims(id_token)
         _check_claims(token, self._section, nonce=nonce, now_s=self._clock() // 1_000_000)
         return token
 
@@ -106,21 +110,18 @@ class OidcProvider:
             fields["client_secret"] = section.client_secret
         status, answer = await self._call("POST", says.token_endpoint, headers, urlencode(fields).encode())
         if status != 200:
-            raise NotAuthenticated(f"code: the provider refuses it: {_text(answer, 'error') or status}")
+            raise NotAuthenticated(say("sso_code_refused", why=_text(answer, "error") or status))
         id_token = _text(answer, "id_token")
         if not id_token or len(id_token) > MAX_TOKEN:
-            raise Unavailable("the provider of single sign-on sent no id_token")
+            raise Unavailable(say("sso_no_id_token"))
         return id_token
 
-    async def _read_signed(self, id_token: str) -> dict[str, Any]:
+    async def _signed_claims(self, id_token: str) -> dict[str, Any]:
         """The claims of a token that one of the provider's keys has signed; its keys are read again where none has."""
-        for is_last in (False, True):
-            keys = await self._key_set(at_least_as_new=is_last)
-            try:
-                return dict(jwt.decode(id_token, keys, algorithms=_ALGORITHMS).claims)
-            except (JoseError, ValueError, TypeError, KeyError) as error:
-                why = str(error) or type(error).__name__
-        raise NotAuthenticated(f"id_token: is not signed by the provider: {why:.200}")
+        try:
+            return read_claims(id_token, await self._key_set(at_least_as_new=False))
+        except NotAuthenticated:
+            return read_claims(id_token, await self._key_set(at_least_as_new=True))
 
     async def _key_set(self, *, at_least_as_new: bool) -> KeySet:
         """The provider's keys; ``at_least_as_new``: read again, unless that was done a moment ago."""
@@ -132,11 +133,8 @@ class OidcProvider:
         status, answer = await self._call("GET", (await self._find()).jwks_uri, {"Accept": "application/json"})
         keys = answer.get("keys") if status == 200 else None
         if not isinstance(keys, list):
-            raise Unavailable(f"the provider of single sign-on sent no keys (status {status})")
-        try:
-            found = KeySet.import_key_set({"keys": [each for each in keys if _is_public_key(each)]})
-        except (JoseError, ValueError, TypeError, KeyError) as error:
-            raise Unavailable(f"the provider of single sign-on sent keys that can't be read: {error}") from None
+            raise Unavailable(say("sso_no_keys", status=status))
+        found = read_keys(keys)
         self._keys = _Kept(found, now)
         return found
 
@@ -149,7 +147,7 @@ class OidcProvider:
         address = self._section.issuer.rstrip("/") + _WELL_KNOWN
         status, answer = await self._call("GET", address, {"Accept": "application/json"})
         if status != 200:
-            raise Unavailable(f"sso.issuer: {address} answers {status}")
+            raise Unavailable(say("sso_issuer_answers", address=address, status=status))
         found = read_provider(answer, self._section.issuer)
         self._says = _Kept(found, now)
         return found
@@ -163,11 +161,36 @@ class OidcProvider:
         )
         answer = await self._caller.call(call)
         if answer.outcome is not SendOutcome.SENT:
-            raise Unavailable(f"the provider of single sign-on does not answer: {answer.reason}")
+            raise Unavailable(say("sso_provider_silent", why=answer.reason))
         try:
             return answer.status, msgspec.json.decode(answer.body, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
             return answer.status, {}
+
+
+def read_keys(keys: list[Any]) -> KeySet:
+    """The public keys among those that a provider has sent.
+
+    Raises:
+        Unavailable: one can't be read.
+    """
+    try:
+        return KeySet.import_key_set({"keys": [each for each in keys if _is_public_key(each)]})
+    except _UNREADABLE as error:
+        raise Unavailable(say("sso_keys_unreadable", why=error)) from None
+
+
+def read_claims(id_token: str, keys: KeySet) -> dict[str, Any]:
+    """The claims of a token that one of these keys has signed.
+
+    Raises:
+        NotAuthenticated: none has, or there are none to be read.
+    """
+    try:
+        return dict(jwt.decode(id_token, keys, algorithms=_ALGORITHMS).claims)
+    except _UNREADABLE as error:
+        why = str(error) or type(error).__name__
+        raise NotAuthenticated(say("sso_not_signed", why=why)) from None
 
 
 def read_provider(answer: Mapping[str, Any], issuer: str) -> ProviderSays:
@@ -178,13 +201,13 @@ def read_provider(answer: Mapping[str, Any], issuer: str) -> ProviderSays:
     """
     said = answer.get("issuer")
     if said != issuer:
-        raise Unavailable(f"sso.issuer: expected {issuer}, and the provider calls itself {said!r:.200}")
+        raise Unavailable(say("sso_issuer_calls_itself", issuer=issuer, said=said))
     scheme = issuer.partition(":")[0]
     found = {}
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
         address = _text(answer, name)
         if not address.startswith(("https://", f"{scheme}://")):
-            raise Unavailable(f"sso.issuer: {name}: expected an address with {scheme}, got {address!r:.200}")
+            raise Unavailable(say("sso_wrong_address", name=name, scheme=scheme, got=address))
         found[name] = address
     methods = answer.get("token_endpoint_auth_methods_supported")
     is_basic = not isinstance(methods, list) or "client_secret_basic" in methods
@@ -201,14 +224,17 @@ def _check_claims(claims: dict[str, Any], section: SsoSection, *, nonce: str, no
     try:
         registry.validate(claims)
     except ExpiredTokenError:
-        raise NotAuthenticated("id_token.exp: has expired") from None
+        raise NotAuthenticated(say("sso_token_expired")) from None
     except ClaimError as error:
         name = error.claim
-        told = f"expected {expected[name]}, got {claims.get(name)!r:.200}" if name in ("iss", "aud") else "is wrong"
-        raise NotAuthenticated(f"id_token.{name}: {'is missing' if claims.get(name) is None else told}") from None
+        got = claims.get(name)
+        told = say("sso_claim_missing" if got is None else "sso_claim_wrong", name=name)
+        if got is not None and name in ("iss", "aud"):
+            told = say("sso_claim_expected", name=name, expected=expected[name], got=got)
+        raise NotAuthenticated(told) from None
     parties = claims["aud"]
     if isinstance(parties, list) and len(parties) > 1 and claims.get("azp") != section.client_id:
-        raise NotAuthenticated(f"id_token.azp: expected {section.client_id}, got {claims.get('azp')!r:.200}")
+        raise NotAuthenticated(say("sso_wrong_party", expected=section.client_id, got=claims.get("azp")))
 
 
 def _is_public_key(key: Any) -> bool:

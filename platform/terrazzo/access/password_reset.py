@@ -29,6 +29,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, OperationError, Throttled, Unavailable
 from terrazzo.logins.address_rate import AddressRate
 from terrazzo.metadata.entities import Entities
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import DAY_US, now_us
 
@@ -69,6 +70,7 @@ class ResetStats(msgspec.Struct):
     failed: int = 0  # the mail server didn't take it
     left: int = 0  # no such user, no address, deactivated, of single sign-on, or too many for one user
     reset: int = 0
+    refused: int = 0  # codes
 
 
 class _Request(NamedTuple):
@@ -106,6 +108,7 @@ class PasswordResets:
         self._waiting: asyncio.Queue[_Request] = asyncio.Queue(MOST_WAITING)
         self._requests = AddressRate(OF_ADDRESS, _HOUR_S)
         self._tries = AddressRate(OF_ADDRESS, _HOUR_S)
+        self._refused_log = SparseLog(logging.getLogger(__name__))
 
     @property
     def is_configured(self) -> bool:
@@ -121,12 +124,12 @@ class PasswordResets:
             Unavailable: too many requests wait.
         """
         if self._send is None:
-            raise BadParameter("action", "no mail is configured for this (users.reset_project); ask an administrator")
+            raise BadParameter("action", say("no_mail_for_reset"))
         self._check_rate(self._requests, address, "requests for a new password")
         try:
             self._waiting.put_nowait(_Request(username, address))
         except asyncio.QueueFull:
-            raise Unavailable("too many requests for a new password at the moment, try again later") from None
+            raise Unavailable(say("too_many_resets")) from None
         self.stats.requested += 1
 
     async def work(self) -> None:
@@ -149,10 +152,15 @@ class PasswordResets:
         self._check_rate(self._tries, address, "tries")
         check_password(password)
         now = self._clock()
-        async with self._database.writing() as connection:
-            user = msgspec.structs.replace(await self._redeem(connection, code, now), address=address)
+        try:
+            async with self._database.writing() as connection:
+                user = msgspec.structs.replace(await self._redeem(connection, code, now), address=address)
+        except BadParameter as error:
+            self.stats.refused += 1
+            self._refused_log.warning("a code for a new password from %s was refused: %s", address, error)
+            raise
         await self._audit.note(about_user(user, "reset_password"))
-        row = await self._users.update(user, user.user_id, {"password": password})
+        row = await self._users.set_own_password(user, password)
         self.stats.reset += 1
         return row
 
@@ -162,19 +170,19 @@ class PasswordResets:
         query = sa.select(PASSWORD_RESET).where(columns.code_hash == _hash_of(code))
         found = (await connection.execute(query)).first()
         if found is None:
-            raise BadParameter("code", "is unknown; ask for a new one")
+            raise BadParameter("code", say("reset_code_unknown"))
         user = self._tokens.active(found.user_id)
         if found.used_us is not None:
-            raise BadParameter("code", "was used already; ask for a new one")
+            raise BadParameter("code", say("code_used_ask_again"))
         if found.expires_us <= now:
-            raise BadParameter("code", "has expired; ask for a new one")
+            raise BadParameter("code", say("reset_code_expired"))
         if user is None:
-            raise BadParameter("code", "is of a user who is deactivated")
+            raise BadParameter("code", say("reset_user_deactivated"))
         if self._tokens.epoch_of(found.user_id) != found.epoch:
-            raise BadParameter("code", "is from before the password was last changed; ask for a new one")
+            raise BadParameter("code", say("reset_before_password_change"))
         unused = (columns.id == found.id, columns.used_us.is_(None))
         if not (await connection.execute(PASSWORD_RESET.update().where(*unused).values(used_us=now))).rowcount:
-            raise BadParameter("code", "was used already; ask for a new one")
+            raise BadParameter("code", say("code_used_ask_again"))
         return user
 
     async def _answer(self, request: _Request) -> None:
@@ -228,7 +236,7 @@ class PasswordResets:
     def _check_rate(self, rate: AddressRate, address: str, what: str) -> None:
         wait_s = rate.take(address, self._clock() / 1_000_000)
         if wait_s:
-            raise Throttled(f"too many {what} from this address, try again in {math.ceil(wait_s)} s", wait_s)
+            raise Throttled(say("too_many_from_address", what=what, wait_s=math.ceil(wait_s)), wait_s)
 
 
 def _hash_of(code: str) -> str:

@@ -24,6 +24,7 @@ from terrazzo.database.database import Database
 from terrazzo.database.tables.access import SECOND_FACTOR
 from terrazzo.errors import NotAuthenticated, Throttled
 from terrazzo.logins.code_limiter import CodeLimiter
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 ISSUER = "Terrazzo"  # what authenticator apps show
@@ -87,11 +88,11 @@ class SecondFactors:
         self._begin(user_id)
         found = await self._find(user_id)
         if found is None or not found.pending:
-            raise WrongCode("code: there is nothing to confirm; enrol_second_factor makes a secret", "nothing enrolled")
+            raise WrongCode(say("nothing_to_confirm"), "nothing enrolled")
         text = self._keys.unseal(found.pending, _PENDING_PLACE)
         step = self._step_of(text, code)
         if step is None:
-            raise WrongCode("code: is wrong", "wrong code")
+            raise WrongCode(say("second_factor_wrong"), "wrong code")
         recovery, hashes = _new_recovery()
         values = {"secret": self._keys.seal(text, _PLACE), "pending": "", "step": step, "recovery": hashes}
         await self._change(found, SECOND_FACTOR.c.pending == found.pending, values)
@@ -108,7 +109,7 @@ class SecondFactors:
         self._begin(user_id)
         found = await self._find(user_id)
         if found is None or not found.secret:
-            raise WrongCode("code: is wrong", "wrong code")
+            raise WrongCode(say("second_factor_wrong"), "wrong code")
         text = "".join(code.split()).replace("-", "")
         if text.isascii() and text.isdigit():
             await self._check_app(found, text)
@@ -127,15 +128,15 @@ class SecondFactors:
     async def _check_app(self, found: sa.Row[tuple[object, ...]], code: str) -> None:
         step = self._step_of(self._keys.unseal(found.secret, _PLACE), code)
         if step is None:
-            raise WrongCode("code: is wrong", "wrong code")
+            raise WrongCode(say("second_factor_wrong"), "wrong code")
         if step <= found.step:
-            raise WrongCode("code: was used already; wait for the next one", "code used before")
+            raise WrongCode(say("second_factor_code_used"), "code used before")
         await self._change(found, SECOND_FACTOR.c.step < step, {"step": step})
 
     async def _check_recovery(self, found: sa.Row[tuple[object, ...]], code: str) -> None:
         hashes, mine = msgspec.json.decode(found.recovery, type=list[str]), _hash_of(code)
         if not any(hmac.compare_digest(each, mine) for each in hashes):
-            raise WrongCode("code: is wrong, or a recovery code that was used already", "wrong code")
+            raise WrongCode(say("second_factor_code_wrong"), "wrong code")
         rest = msgspec.json.encode([each for each in hashes if each != mine]).decode()
         await self._change(found, SECOND_FACTOR.c.recovery == found.recovery, {"recovery": rest})
 
@@ -146,7 +147,7 @@ class SecondFactors:
         statement = SECOND_FACTOR.update().where(SECOND_FACTOR.c.id == found.id, unchanged).values(**values)
         async with self._database.writing() as connection:
             if not (await connection.execute(statement)).rowcount:
-                raise WrongCode("code: was used already; wait for the next one", "code used before")
+                raise WrongCode(say("second_factor_code_used"), "code used before")
 
     async def _find(self, user_id: int) -> sa.Row[tuple[object, ...]] | None:
         async with self._database.reading() as connection:
@@ -164,7 +165,7 @@ class SecondFactors:
     def _begin(self, user_id: int) -> None:
         wait_s = self.limiter.begin(user_id, self._clock() / 1_000_000)
         if wait_s:
-            raise Throttled(f"code: too many wrong codes, try again in {math.ceil(wait_s)} s", wait_s)
+            raise Throttled(say("too_many_wrong_codes", wait_s=math.ceil(wait_s)), wait_s)
 
 
 def _totp(secret: bytes) -> TOTP:

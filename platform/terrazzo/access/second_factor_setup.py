@@ -18,6 +18,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
 from terrazzo.metadata.repositories.users import UserRepository
+from terrazzo.reasons import say
 
 
 class Confirmed(NamedTuple):
@@ -48,19 +49,19 @@ class SecondFactorSetup:
         """
         row = await self._login.prove(username, password, address)
         if row["has_second_factor"]:
-            raise BadParameter("username", "has a second factor already; disable_second_factor takes it away")
+            raise BadParameter("username", say("has_second_factor"))
         return await self._factors.enrol(row["id"], row["username"])
 
     async def confirm(self, username: str, password: str, code: str, address: str) -> Confirmed:
         """Puts the secret in force, if the app shows its codes; raises as ``enrol`` does, and for a wrong code."""
         row = await self._login.prove(username, password, address)
         if row["has_second_factor"]:
-            raise BadParameter("username", "has a second factor already; disable_second_factor takes it away")
+            raise BadParameter("username", say("has_second_factor"))
         recovery = await self._factors.confirm(row["id"], code)
         await self._users.set_second_factor(_at(row, address), row["id"], has=True)
         after = await self._users.by_name(row["username"])
         if after is None:
-            raise NotAuthenticated("username: the user was deleted a moment ago")
+            raise NotAuthenticated(say("user_deleted"))
         await self._audit.note(about_user(_at(row, address), "login"))
         return Confirmed(recovery, self._tokens.issue_for(after))
 
@@ -79,7 +80,7 @@ class SecondFactorSetup:
         """
         row = await self._proven(username, password, code, address)
         if await self._login.needs_second_factor(row):
-            raise NotPermitted("username: the company asks for a second factor")
+            raise NotPermitted(say("company_asks_second_factor"))
         await self._users.set_second_factor(_at(row, address), row["id"], has=False)
 
     async def remove(self, actor: Actor, key: int | str) -> Row:
@@ -87,14 +88,16 @@ class SecondFactorSetup:
 
         Raises:
             NotFound: there is no such user in the actor's company.
-            NotPermitted: of a super user, and the actor is none.
+            NotPermitted: of a super user, and the actor is none; or the actor's own.
         """
+        if actor.user_id and (await self._users.item(actor, key))["id"] == actor.user_id:
+            raise NotPermitted(say("own_second_factor"))
         return await self._users.set_second_factor(actor, key, has=False)
 
     async def _proven(self, username: str, password: str, code: str, address: str) -> Row:
         row = await self._login.prove(username, password, address)
         if not row["has_second_factor"]:
-            raise BadParameter("username", "has no second factor; enrol_second_factor makes one")
+            raise BadParameter("username", say("has_no_second_factor"))
         await self._login.check_code(row, code, address)
         return row
 

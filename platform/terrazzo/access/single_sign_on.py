@@ -31,6 +31,7 @@ from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotFound, Throttled, Unavailable
 from terrazzo.logins.address_rate import AddressRate
 from terrazzo.metadata.entities import Entities
+from terrazzo.reasons import Said, say
 from terrazzo.sparse_log import SparseLog
 
 PENDING_S = 600.0  # a login takes at most
@@ -40,7 +41,7 @@ AT_ONCE, MOST_WAITING = 8, 64  # logins that ask the provider
 
 _ROLES = {role.name.lower(): role for role in Role}
 _RANDOM_BYTES = 32
-_SUPER = "is a super user: log in by password"
+_SUPER = say("sso_of_super_user")
 
 
 class Begun(NamedTuple):
@@ -154,9 +155,9 @@ class SingleSignOn:
         """What was begun, which is gone from then on."""
         pending = self._pending.pop(state, None)
         if pending is None or pending.until_us <= self._clock():
-            raise NotAuthenticated("state: is unknown, was used already or has expired; begin again")
+            raise NotAuthenticated(say("sso_state_unknown"))
         if not hmac.compare_digest(pending.ticket_hash, _hash_of(ticket)):
-            raise NotAuthenticated("ticket: is of another login; begin again")
+            raise NotAuthenticated(say("sso_ticket_of_other_login"))
         return pending
 
     async def _user_of(self, claims: Mapping[str, Any], address: str) -> Row:
@@ -169,9 +170,9 @@ class SingleSignOn:
         if row["is_super"]:
             await self._refuse(row, address, "single sign-on of a super user", _SUPER)
         if not row["by_sso"]:
-            await self._refuse(row, address, "single sign-on not allowed", "may not log in by single sign-on (by_sso)")
+            await self._refuse(row, address, "single sign-on not allowed", say("sso_not_allowed"))
         if not row["is_active"] or not self._tokens.is_open(row[COMPANY]):
-            await self._refuse(row, address, "deactivated", "the user or the company is deactivated")
+            await self._refuse(row, address, "deactivated", say("user_or_company_deactivated"))
         if row["role"] != role:
             await self._users.update(_provider_at(address), row["id"], {"role": role})
         return await self._read(row["username"])
@@ -184,10 +185,10 @@ class SingleSignOn:
             await self._users.create_by_sso(_provider_at(address), values, subject)
         elif known is None:
             await self._refusals.note(username, address, None, "unknown to us")
-            raise NotAuthenticated("username: has no account here; ask an administrator")
+            raise NotAuthenticated(say("sso_no_account"))
         else:
             if not known["by_sso"] or known["sso_hash"] or known[COMPANY] != company["id"]:
-                reason = "is another user's here; ask an administrator (by_sso)"
+                reason = say("sso_name_of_another")
                 await self._refuse(known, address, "single sign-on not allowed", reason)
             if known["is_super"]:
                 await self._refuse(known, address, "single sign-on of a super user", _SUPER)
@@ -198,33 +199,33 @@ class SingleSignOn:
         try:
             return await self._companies.item(SYSTEM, self._section.company)
         except NotFound:
-            raise Unavailable(f"sso.company: there is no company {self._section.company}") from None
+            raise Unavailable(say("sso_no_company", company=self._section.company)) from None
 
     async def _read(self, username: str) -> Row:
         row = await self._users.by_name(username)
         if row is None:
-            raise NotAuthenticated("username: the user was deleted a moment ago")
+            raise NotAuthenticated(say("user_deleted"))
         return row
 
-    async def _refuse(self, row: Row, address: str, reason: str, told: str) -> NoReturn:
+    async def _refuse(self, row: Row, address: str, reason: str, told: Said) -> NoReturn:
         await self._refusals.note(row["username"], address, actor_of(row), reason)
-        raise NotAuthenticated(f"username: {told}")
+        raise NotAuthenticated(told)
 
     def _configured(self) -> OidcProvider:
         if self._provider is None:
-            raise BadParameter("action", "single sign-on is not configured (sso.issuer)")
+            raise BadParameter("action", say("sso_not_configured"))
         return self._provider
 
     def _check_rate(self, rate: AddressRate, address: str) -> None:
         wait_s = rate.take(address, self._clock() / 1_000_000)
         if wait_s:
-            raise Throttled(f"too many logins from this address, try again in {math.ceil(wait_s)} s", wait_s)
+            raise Throttled(say("too_many_logins_from_address", wait_s=math.ceil(wait_s)), wait_s)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         """Waits for a turn to ask the provider, and has it until the end of the block."""
         if self._turns.locked() and self._waiting >= MOST_WAITING:
-            raise Unavailable("too many logins at the moment, try again in a few seconds")
+            raise Unavailable(say("too_many_logins"))
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -247,7 +248,7 @@ def role_of(claims: Mapping[str, Any], section: SsoSection) -> str:
     given = [section.roles[each] for each in values if isinstance(each, str) and each in section.roles]
     role = max(given, key=_ROLES.__getitem__, default=section.default_role)
     if role not in _ROLES:
-        raise NotAuthenticated(f"id_token.{section.role_claim}: gives no role here; ask an administrator")
+        raise NotAuthenticated(say("sso_gives_no_role", claim=section.role_claim))
     return role
 
 
@@ -260,9 +261,9 @@ def username_of(claims: Mapping[str, Any], section: SsoSection) -> str:
     name = section.username_claim
     value = _claim(claims, name)
     if not isinstance(value, str) or not value:
-        raise NotAuthenticated(f"id_token.{name}: is missing")
+        raise NotAuthenticated(say("sso_claim_missing", name=name))
     if name == "email" and claims.get("email_verified") is not True:
-        raise NotAuthenticated("id_token.email_verified: the address has to be verified")
+        raise NotAuthenticated(say("sso_email_unverified"))
     return value
 
 

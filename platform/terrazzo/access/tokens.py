@@ -30,6 +30,7 @@ from terrazzo.errors import NotAuthenticated
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class Tokens:
         """
         claims = self._read(token)
         if claims.expires_us <= self._clock():
-            raise NotAuthenticated("the token has expired; log in again")
+            raise NotAuthenticated(say("token_expired"))
         return claims.actor if claims.version == self.version else self._actor(claims)
 
     def hold(self, token: str) -> HeldToken:
@@ -229,14 +230,14 @@ class Tokens:
             NotAuthenticated: it was revoked, or the user is gone or deactivated, or was given another password.
         """
         if held.has_ended:
-            raise NotAuthenticated("the token has been revoked; log in again")
+            raise NotAuthenticated(say("token_revoked"))
         return self._actor(self._read(held.token))
 
     def _actor(self, claims: _Claims) -> Actor:
         account = self._accounts.get(claims.user_id)
         revoked = account is None or account.epoch != claims.epoch or claims.jti in self._revoked
         if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
-            raise NotAuthenticated("the token has been revoked; log in again")
+            raise NotAuthenticated(say("token_revoked"))
         claims.actor, claims.version = account.actor, self.version
         return account.actor
 
@@ -354,7 +355,7 @@ class Tokens:
                 int(claims.get("auth_time", 0)) * 1_000_000,
             )
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise NotAuthenticated("the token is not one of this platform's; log in") from None
+            raise NotAuthenticated(say("token_foreign")) from None
 
 
 def load_token_key(data_dir: Path, *, key: str = "") -> bytes:
@@ -366,7 +367,7 @@ def load_token_key(data_dir: Path, *, key: str = "") -> bytes:
     if not key:
         return load_key(data_dir / KEY_FILE, size=KEY_BYTES)
     if len(key.encode()) < KEY_BYTES:
-        raise ValueError(f"expected at least {KEY_BYTES} characters")
+        raise ValueError(say("fewer_characters", least=KEY_BYTES))
     return key.encode()
 
 

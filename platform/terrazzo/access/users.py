@@ -28,6 +28,7 @@ from terrazzo.logins.limiter import Attempt, LoginLimiter
 from terrazzo.logins.places import Principal
 from terrazzo.logins.turns import CheckTurns
 from terrazzo.metadata.entities import Entities
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 ADMIN = "admin"
@@ -94,11 +95,11 @@ class UserLogin:
         attempt, row = await self._prove(username, password, address)
         if not row["has_second_factor"] and await self.needs_second_factor(row):
             self._limiter.excuse(attempt)
-            raise SecondFactorNeeded("code: the company asks for a second factor: enrol_second_factor", needed="enrol")
+            raise SecondFactorNeeded(say("second_factor_to_enrol"), needed="enrol")
         if row["has_second_factor"]:
             if not code:
                 self._limiter.excuse(attempt)
-                raise SecondFactorNeeded("code: is required: this user has a second factor", needed="code")
+                raise SecondFactorNeeded(say("second_factor_required"), needed="code")
             await self.check_code(row, code, address)
         self._limiter.succeed(attempt)
         await self._audit.note(about_user(msgspec.structs.replace(actor_of(row), address=address), "login"))
@@ -114,18 +115,18 @@ class UserLogin:
             Throttled: too many wrong ones.
         """
         if actor.api_key:
-            raise NotPermitted("Authorization: an API key changes no password; log in")
+            raise NotPermitted(say("api_key_changes_no_password"))
         check_password(password)
         if password == old_password:
-            raise BadParameter("password", "is the old one")
+            raise BadParameter("password", say("is_the_old_one"))
         try:
             await self.prove(actor.username, old_password, actor.address)
         except NotAuthenticated:
-            raise BadParameter("old_password", "is wrong") from None
-        await self._entities.users.update(actor, actor.user_id, {"password": password})
+            raise BadParameter("old_password", say("is_wrong")) from None
+        await self._entities.users.set_own_password(actor, password)
         row = await self._entities.users.by_name(actor.username)
         if row is None:
-            raise NotAuthenticated("username: the user was deleted a moment ago")
+            raise NotAuthenticated(say("user_deleted"))
         return self._tokens.issue_for(row)
 
     async def prove(self, username: str, password: str, address: str) -> Row:
@@ -164,12 +165,12 @@ class UserLogin:
         if row is None or user is None or not is_right:
             self.stats.wrong_credentials += 1
             await self._refusals.note(username, address, user, "wrong credentials")
-            raise NotAuthenticated("username or password is wrong")
+            raise NotAuthenticated(say("wrong_user_or_password"))
         if not row["is_active"] or not self._tokens.is_open(row[COMPANY]):
             self.stats.deactivated += 1
             self._limiter.succeed(attempt)
             await self._refusals.note(username, address, user, "deactivated")
-            raise NotAuthenticated("username: the user or the company is deactivated")
+            raise NotAuthenticated(say("user_or_company_deactivated"))
         return attempt, row
 
     async def _check(self, username: str, password: str, address: str) -> tuple[Attempt, Row | None, bool]:
@@ -192,7 +193,7 @@ class UserLogin:
         user = self._tokens.actor(attempt.principal.record_id)
         await self._refusals.note(attempt.principal.name, address, user, THROTTLED)
         wait_s = math.ceil(attempt.wait_s)
-        raise Throttled(f"username: too many failed logins, try again in {wait_s} s", attempt.wait_s)
+        raise Throttled(say("too_many_failed_logins", wait_s=wait_s), attempt.wait_s)
 
     async def _verify(self, attempt: Attempt, password: str) -> tuple[Row | None, bool]:
         """The record of whoever the try names, and whether the password is right."""
@@ -235,6 +236,8 @@ async def ensure_admin(entities: Entities, *, data_dir: Path, password: str = ""
         file = data_dir / PASSWORD_FILE
         write_private(file, secrets.token_urlsafe(12) + "\n")
         password = file.read_text().strip()  # what a start that broke off left behind stands
+    else:
+        (data_dir / PASSWORD_FILE).unlink(missing_ok=True)  # of such a start, and not the password
     if not (await entities.companies.page(SYSTEM, page_size=1)).total:
         await entities.companies.create(SYSTEM, {"name": "default", "description": "Made at the first start"})
     values = {"username": ADMIN, "role": "admin", "is_super": 1, "is_default": 1}

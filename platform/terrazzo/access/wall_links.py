@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 
 from terrazzo.access.tokens import Tokens
@@ -21,6 +22,7 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.access import WALL_LINK
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import NotAuthenticated
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 MARK = "tzw_"  # what every key begins with, so that people and scanners of leaked secrets know one
@@ -39,6 +41,12 @@ class WallLink(NamedTuple):
     made_us: int
 
 
+class WallLinkStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    refused: int = 0  # keys that were shown and reach nothing
+
+
 class WallLinks:
     """Makes, finds and ends links.
 
@@ -53,6 +61,7 @@ class WallLinks:
         self._tokens = tokens
         self._audit = audit
         self._clock = clock
+        self.stats = WallLinkStats()
 
     async def make(self, actor: Actor, dashboard: Row, object_id: int | None) -> tuple[WallLink, str]:
         """A new link of a dashboard's, and its key, which nobody can read again; the one before it ends."""
@@ -88,9 +97,9 @@ class WallLinks:
         if key is not None and key.startswith(MARK) and len(key) == _LENGTH:
             found = await self._find(WALL_LINK.c.key_hash == _hash_of(key))
         if found is None:
-            raise NotAuthenticated("this link was ended, or there never was one: ask for another")
+            raise NotAuthenticated(say("link_unknown"))
         if self._tokens.active(found.made_by) is None:
-            raise NotAuthenticated("who made this link is gone or deactivated: ask for another")
+            raise NotAuthenticated(say("link_owner_gone"))
         return found
 
     async def _find(self, condition: sa.ColumnElement[bool]) -> WallLink | None:

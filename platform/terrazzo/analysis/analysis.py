@@ -121,15 +121,18 @@ class Analysis:
             ScriptKind.CALCULATE: entities.calculates,
             ScriptKind.BALANCE: entities.balances,
         }
-        watched: list[tuple[EntityRepository, ChangeListener]] = [
-            (repository, partial(self._on_script, kind)) for kind, repository in scripts.items()
-        ]
-        watched.append((entities.objects, self._on_object))
-        for repository, hear in watched:
+        catalogue = self._context.catalogue
+        for kind, repository in scripts.items():
+            hear: ChangeListener = partial(self._on_script, kind)
             repository.changes.listen(hear)
             async for row in repository.every():
                 hear(RowChange(row["id"], row["uid"], row))
-        known = {(script.kind, script.id) for script in self._context.catalogue}
+        entities.objects.changes.listen(self._on_object)
+        mappings = {row["id"]: row["uid"] async for row in entities.mappings.every(only=("uid",))}
+        async for page in entities.objects.every_page(only=("mapping_id",)):
+            for row in page:
+                catalogue.put_object(row["id"], mappings.get(row["mapping_id"]))
+        known = {(script.kind, script.id) for script in catalogue}
         self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
 
     def _on_script(self, kind: ScriptKind, changed: RowChange) -> None:
@@ -139,7 +142,10 @@ class Analysis:
             self._deleted.append((kind, changed.record_id))
 
     def _on_object(self, changed: RowChange) -> None:
-        self._context.catalogue.put_object(changed.record_id, changed.row)
+        if changed.row is None:
+            self._context.catalogue.drop_object(changed.record_id)
+        else:
+            self._context.catalogue.put_object(changed.record_id, changed.row["mapping_uid"])
 
     # The work
 

@@ -18,6 +18,7 @@ from terrazzo.analysis.tally import Summary
 from terrazzo.database.database import Database
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore, Value
+from terrazzo.reasons import say
 from terrazzo.times import DAY_US
 
 DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
@@ -47,7 +48,7 @@ class AnalysisContext:
     def ensure_whole(self) -> None:
         """Raises ``StoreUnavailable`` while the store doesn't show all that was appended: it would be missing."""
         if not self.store.is_whole:
-            raise StoreUnavailable("records are on their way to the store")
+            raise StoreUnavailable(say("records_on_their_way"))
 
     async def fence(self, object_id: int, until_us: int) -> None:
         """From now on what comes earlier than a time is marked; what came before is there to be read.

@@ -43,9 +43,9 @@ class LateMarks:
         """The notes that a group's mosaic records need."""
         self._settled.clear()
         fences, spans = self._fences, set()
-        for series, time_us, _ in records if fences else ():
-            if time_us < fences.get(series, 0):
-                spans.add((series, time_us // _SPAN_US))
+        for record in records if fences else ():
+            if record.time_us < fences.get(record.series, 0):
+                spans.add((record.series, record.time_us // _SPAN_US))
         if not spans:
             return {}
         self._last += 1

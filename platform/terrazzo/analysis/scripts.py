@@ -109,12 +109,13 @@ class ScriptCatalogue:
         """The script of this kind and id."""
         return self._scripts.get((kind, script_id))
 
-    def put_object(self, object_id: int, row: Row | None) -> None:
-        """Takes over a created or changed object; None: it was deleted."""
-        if row is None:
-            self._mappings.pop(object_id, None)
-        else:
-            self._mappings[object_id] = row["mapping_uid"]
+    def put_object(self, object_id: int, mapping: str | None) -> None:
+        """Takes over a created or changed object, by the uid of its mapping; None: it has none."""
+        self._mappings[object_id] = mapping
+
+    def drop_object(self, object_id: int) -> None:
+        """Forgets an object that was deleted; unknown ids are ignored."""
+        self._mappings.pop(object_id, None)
 
     def mapping(self, object_id: int) -> str | None:
         """The uid of an object's mapping."""

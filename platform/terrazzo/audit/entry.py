@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import MASK, Field, FieldKind, without_userinfo
+from terrazzo.database.field import Field, FieldKind
 from terrazzo.domain.actor import Actor
+from terrazzo.userinfo import MASK, without_userinfo
 
 MAX_VALUE_BYTES = 4_096  # of one field as JSON; a longer one is cut
 MAX_ENTRY_BYTES = 32_768  # of ``before``, and of ``after``
 SHOWN_CHARACTERS = 64  # of a longer value, where the entry as a whole would be too long
 
+_EMPTY: tuple[Any, ...] = ("", [], {})
 _HASH = "_hash"
 _LINKS = ("lua_file", "mcu_file", "remosu_file", "file")  # what earlier versions told with user and password
 RecordValues = Mapping[str, Any]
@@ -58,14 +61,15 @@ def entry_of(
         before: the row as it was, internal columns and clear secrets included; None at creation.
         after: the row as it is; None at deletion.
     """
-    fields = [field for field in entity.fields.values() if _is_told(field)]
-    was, becomes = _shown(fields, before), _shown(fields, after)
-    changed = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
+    told = _told_of(entity)
+    was, becomes = _shown(told, before), _shown(told, after)
+    if was and becomes:
+        changed = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
+    else:
+        changed = [*was, *becomes]
     row = after or before
     if row is None or not changed:
         return None
-    masked = {_name(field) for field in fields if _is_secret(field)}
-    links = {field.name for field in fields if field.is_link}
     return AuditEntry(
         actor=actor,
         company_id=row[entity.company],
@@ -73,8 +77,8 @@ def entry_of(
         entity=entity.name,
         record_id=row["id"],
         uid=str(row[entity.uid_name]),
-        before=_masked({name: was[name] for name in changed if name in was}, masked, links) or None,
-        after=_masked({name: becomes[name] for name in changed if name in becomes}, masked, links) or None,
+        before=_masked({name: was[name] for name in changed if name in was}, told.masked, told.links) or None,
+        after=_masked({name: becomes[name] for name in changed if name in becomes}, told.masked, told.links) or None,
     )
 
 
@@ -116,23 +120,43 @@ def _name(field: Field) -> str:
     return field.name.removesuffix(_HASH)
 
 
-def _shown(fields: Iterable[Field], row: RecordValues | None) -> dict[str, Any]:
-    """A record's fields that are not empty; references by uid, as in the API."""
+class _Told(NamedTuple):
+    """What entries show of an entity's records: the same for each of them."""
+
+    names: list[tuple[str, str, str]]  # a column, where the row has its value, and the name that the entry tells
+    masked: frozenset[str]
+    links: frozenset[str]
+
+
+@cache
+def _told_of(entity: Entity) -> _Told:
+    fields = [field for field in entity.fields.values() if _is_told(field)]
+    names = [(field.name, _shown_as(field), _name(field)) for field in fields]
+    masked = frozenset(_name(field) for field in fields if _is_secret(field))
+    return _Told(names, masked, frozenset(field.name for field in fields if field.is_link))
+
+
+def _shown_as(field: Field) -> str:
+    """The column of a row that has what is told: references by uid, as in the API."""
+    is_by_uid = field.kind is FieldKind.REFERENCE and field.name != COMPANY
+    return f"{field.name.removesuffix('_id')}_uid" if is_by_uid else field.name
+
+
+def _shown(told: _Told, row: RecordValues | None) -> dict[str, Any]:
+    """A record's fields that are not empty."""
     if row is None:
         return {}
     shown = {}
-    for field in fields:
-        name = field.name
-        if field.kind is FieldKind.REFERENCE and name != COMPANY:
-            value = row.get(f"{name.removesuffix('_id')}_uid", row.get(name))
-        else:
-            value = row.get(name)
-        if value not in (None, "", [], {}):
-            shown[_name(field)] = value
+    for column, where, name in told.names:
+        value = row[where] if where in row else row.get(column)
+        if value or (value is not None and value not in _EMPTY):
+            shown[name] = value
     return shown
 
 
-def _masked(values: dict[str, Any], masked: set[str], links: Collection[str]) -> dict[str, Any]:
+def _masked(values: dict[str, Any], masked: Collection[str], links: Collection[str]) -> dict[str, Any]:
+    if not values:
+        return values
     shown = {name: MASK if name in masked else value for name, value in values.items()}
     return shown | {name: without_userinfo(shown[name]) for name in links if isinstance(shown.get(name), str)}
 

@@ -6,6 +6,8 @@ import asyncio
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from terrazzo.errors import Unavailable
@@ -28,17 +30,33 @@ class RestingFolder:
         await asyncio.to_thread(self._copy, path)
 
     def _copy(self, path: Path) -> None:
-        with open(self._folder / "LOCK", "ab") as lock:
-            try:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Unavailable(f"{self._folder}: is in use by a process that does not answer") from None
-            path.mkdir(mode=0o700, parents=True)
-            for entry in os.scandir(self._folder):
-                if entry.name.endswith(_FINAL):
-                    _link(entry.path, path / entry.name)
-                elif entry.is_file(follow_symlinks=False) and entry.name not in ("LOCK", "LOG"):
-                    shutil.copy2(entry.path, path / entry.name)
+        with locked(self._folder):
+            copy_folder(self._folder, path)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds RocksDB's own lock of a folder. This process must not have it open besides: the lock is the process's.
+
+    Raises:
+        Unavailable: a process has it open.
+    """
+    with open(folder / "LOCK", "ab") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Unavailable(f"{folder}: is in use by a process that does not answer") from None
+        yield
+
+
+def copy_folder(folder: Path, path: Path) -> None:
+    """Copies a RocksDB folder that is ``locked``; files that never change are linked where that is possible."""
+    path.mkdir(mode=0o700, parents=True)
+    for entry in os.scandir(folder):
+        if entry.name.endswith(_FINAL):
+            _link(entry.path, path / entry.name)
+        elif entry.is_file(follow_symlinks=False) and entry.name not in ("LOCK", "LOG"):
+            shutil.copy2(entry.path, path / entry.name)
 
 
 def _link(source: str, target: Path) -> None:

@@ -21,7 +21,7 @@ from terrazzo.backup.manifest import (
     object_name,
     parse_manifest,
 )
-from terrazzo.ports.backup_target import PIECE_BYTES, BackupTarget, TargetFailed
+from terrazzo.ports.backup_target import BackupTarget, TargetFailed
 
 OWNER = "terrazzo-backup.json"
 """The content of a target that says which platform it belongs to."""
@@ -173,11 +173,8 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _lower_priority() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 from terrazzo.bulk.report import Issues
 from terrazzo.bulk.rows import MOST_NAME_CHARACTERS
 from terrazzo.database.entity import Entity, Uid
-from terrazzo.database.field import MASK, Field, FieldKind
+from terrazzo.database.field import Field, FieldKind
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import in_turns
+from terrazzo.reasons import say
+from terrazzo.userinfo import MASK
 
 MOST_UID_CHARACTERS = 64
 
@@ -70,15 +72,17 @@ class Columns:
         if given in (None, ""):
             return None
         if isinstance(given, bool) or not isinstance(given, str | int):
-            raise BadParameter(name, "expected text")
+            raise BadParameter(name, say("expected_text"))
         uid = str(given)
         if self.entity.uid is Uid.FROM_ID:
             _check(
-                name, uid.isascii() and uid.isdigit() and uid[0] != "0" and len(uid) <= 18, "expected a number from 1"
+                name,
+                uid.isascii() and uid.isdigit() and uid[0] != "0" and len(uid) <= 18,
+                say("expected_number_from_1"),
             )
         elif self.entity.uid is Uid.GENERATED:
             is_plain = len(uid) <= MOST_UID_CHARACTERS and uid.isascii() and uid.replace("-", "").isalnum()
-            _check(name, is_plain and not uid.isdigit(), "expected letters, digits and '-', and not digits only")
+            _check(name, is_plain and not uid.isdigit(), say("expected_letters_and_digits"))
         return uid
 
     @staticmethod
@@ -99,7 +103,7 @@ def _cell(field: Field, value: Any) -> Any:
     if field.kind in (FieldKind.TEXT, FieldKind.SECRET) and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if _is_mask(field, value):
-        raise BadParameter(field.name, f"is {MASK}: the file was exported without its secrets")
+        raise BadParameter(field.name, say("exported_without_secrets", mask=MASK))
     return value
 
 

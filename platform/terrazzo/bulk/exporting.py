@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
 
-from terrazzo.csv_text import guard_formula
+from terrazzo.csv_text import csv_lines
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
 from terrazzo.domain.actor import Actor
@@ -87,19 +85,13 @@ class _Csv:
         self._columns = columns
 
     def begin(self) -> bytes:
-        return self._write([list(self._columns)])
+        return csv_lines([self._columns])
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
-        return self._write([[_cell(row[source]) for source in self._columns.values()] for row in rows])
+        return csv_lines([_plain(row[source]) for source in self._columns.values()] for row in rows)
 
     def end(self) -> bytes:
         return b""
-
-    @staticmethod
-    def _write(lines: list[list[Any]]) -> bytes:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows(lines)
-        return text.getvalue().encode()
 
 
 class _JsonLines:
@@ -143,9 +135,5 @@ class _Json(_JsonLines):
 _ENCODERS: Mapping[str, type[_Csv] | type[_JsonLines]] = {"csv": _Csv, "json": _Json, "jsonl": _JsonLines}
 
 
-def _cell(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, str):
-        return guard_formula(value)
-    return "" if value is None else value
+def _plain(value: Any) -> Any:
+    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value

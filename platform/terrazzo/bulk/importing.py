@@ -9,11 +9,13 @@ from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.plan import OnRow, Planned, Planner
 from terrazzo.bulk.report import ImportRefused, Issues, Report
 from terrazzo.bulk.rows import SourceRow, UploadedRows
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.bulk.writing import ImportWriter
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.reasons import say
 
 _COUNTED_ROWS = 1_000
 _ROW_BYTES, _CELL_BYTES = 900, 120  # of memory until it is written; benchmarks/memory.py measures it
@@ -34,11 +36,13 @@ class Importer:
         repository: EntityRepository,
         columns: Columns,
         actor: Actor,
+        unfinished: UnfinishedImports,
         *,
         mode: Mode,
         dry_run: bool,
         on_progress: OnProgress,
     ) -> None:
+        self._unfinished = unfinished
         self._repository = repository
         self._columns = columns
         self._actor = actor
@@ -72,7 +76,8 @@ class Importer:
                 report.created = report.updated = 0
                 raise ImportRefused(report)
         elif writes and not report.dry_run:
-            await ImportWriter(self._repository, self._actor).write(writes, self._stage("write", len(writes)))
+            writer = ImportWriter(self._repository, self._actor, self._unfinished)
+            await writer.write(writes, self._stage("write", len(writes)))
         return report
 
     async def _read(self, rows: UploadedRows, grow: Callable[[int], object]) -> list[SourceRow]:
@@ -92,7 +97,7 @@ class Importer:
                 counted, cells = len(sources), 0
             await pauses.pause()
         if not sources and not self._issues:
-            raise BadParameter("rows", "no rows")
+            raise BadParameter("rows", say("no_rows"))
         return sources
 
     async def _plan(self, sources: Sequence[SourceRow]) -> list[Planned]:

@@ -24,6 +24,7 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.definitions.registry import read_key_list
 from terrazzo.metadata.repositories.company_terminals import NamedTerminals
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say, told_by
 
 _TERMINALS = "terminal_list"
 AT_ONCE = 500  # records that one statement looks up or writes
@@ -125,13 +126,13 @@ class Planner:
     async def _row(self, source: SourceRow, uid: str | None, before: Row | None) -> Planned | None:
         issues, entity, row = self._issues, self._repository.entity, source.number
         if source.surplus:
-            issues.add(row, "", f"{source.surplus} more cells than the header has columns")
+            issues.add(row, "", say("more_cells_than_columns", cells=source.surplus))
         try:
             self._check_key(uid, before)
             company = await self._company(source.values, before)
         except OperationError as error:
             field = error.field if isinstance(error, BadParameter) else entity.company
-            issues.add(row, field, error.reason if isinstance(error, BadParameter) else str(error))
+            issues.add(row, field, error.reason if isinstance(error, BadParameter) else told_by(error))
             return None
         parse = self._columns.parse_new if before is None else self._columns.parse_given
         draft = await parse(source.values, issues, row=row)
@@ -150,16 +151,12 @@ class Planner:
         entity = self._repository.entity
         if before is not None:
             if not self._upserts or not self._sees(before):
-                raise BadParameter(entity.uid_name, f"{uid} is taken")
+                raise BadParameter(entity.uid_name, say("is_taken", value=uid))
         elif uid is not None and entity.uid is Uid.FROM_ID:
             if int(uid) <= self._last_id:
-                raise BadParameter(
-                    entity.uid_name, f"{uid} was used before, and numbers are not used again; leave it empty"
-                )
+                raise BadParameter(entity.uid_name, say("id_used_before", id=uid))
             if int(uid) > self._last_id + FURTHEST_AHEAD:
-                raise BadParameter(
-                    entity.uid_name, f"more than {FURTHEST_AHEAD} ahead of the last one, {self._last_id}"
-                )
+                raise BadParameter(entity.uid_name, say("id_too_far_ahead", most=FURTHEST_AHEAD, last=self._last_id))
 
     def _sees(self, row: Row) -> bool:
         return self._actor.is_super or row[self._repository.entity.company] == self._actor.company_id
@@ -171,11 +168,11 @@ class Planner:
         if given in (None, ""):
             return int(own if before is None else before[COMPANY])
         if not self._actor.is_super and str(given) != str(own):
-            raise BadParameter(COMPANY, "another company's records are not yours to make")
+            raise BadParameter(COMPANY, say("records_of_another_company"))
         entity = self._repository._entities["company"]
         company = await self._references.id_of(entity, given, company=None, field=COMPANY)
         if before is not None and company != before[COMPANY]:
-            raise BadParameter(COMPANY, f"is {before[COMPANY]} for good")
+            raise BadParameter(COMPANY, say("fixed_for_good", value=before[COMPANY]))
         return company
 
     async def _resolve(self, row: int, draft: Draft, company: int, before: Row | None) -> None:
@@ -197,7 +194,7 @@ class Planner:
         except BadParameter as error:
             self._issues.add(row, error.field, error.reason)
         except OperationError as error:
-            self._issues.add(row, "", str(error))
+            self._issues.add(row, "", told_by(error))
         draft |= resolved
 
     async def _apply_rules(self, draft: Draft, company: int, before: Row | None) -> None:

@@ -11,6 +11,7 @@ from terrazzo.database.entity import Entity
 from terrazzo.database.field import shorten
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.lookup import match_key, storable
+from terrazzo.reasons import say
 
 _AMBIGUOUS = -1
 
@@ -33,9 +34,9 @@ class References:
             self._found[place] = await self._look(entity, key, company)
         found = self._found[place]
         if found is None:
-            raise BadParameter(field, f"no {entity.name} {shorten(key)} by uid, id or name")
+            raise BadParameter(field, say("no_record_by_key", entity=entity.name, key=shorten(key)))
         if found == _AMBIGUOUS:
-            raise BadParameter(field, f"several {entity.name} records are named {shorten(key)}; give the uid")
+            raise BadParameter(field, say("several_records_named", entity=entity.name, key=shorten(key)))
         return found
 
     async def _look(self, entity: Entity, key: Any, company: int | None) -> int | None:

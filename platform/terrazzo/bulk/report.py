@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import Reason, reason_of, retold, say
 
 MOST_ISSUES = 1_000  # that a report lists; the rest is counted
 
@@ -15,6 +16,7 @@ class Issue(msgspec.Struct, frozen=True):
     row: int
     column: str
     reason: str
+    told: Reason | msgspec.UnsetType = msgspec.UNSET  # the reason as code and parameters
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -38,7 +40,8 @@ class ImportRefused(BadParameter):
         first = report.errors[0]
         more = len(report.errors) + report.errors_omitted - 1
         place = f"row {first.row}, column {first.column}" if first.column else f"row {first.row}"
-        super().__init__(place, first.reason + (f"; and {more} more" if more else ""))
+        reason = retold(first.reason, first.told)
+        super().__init__(place, say("and_more", reason=reason, more=more) if more else reason)
         self.result = report
 
 
@@ -62,7 +65,7 @@ class Issues:
         """Adds an error."""
         self._rows.add(row)
         if len(self.listed) < MOST_ISSUES:
-            self.listed.append(Issue(row, column, reason))
+            self.listed.append(Issue(row, column, str(reason), reason_of(reason)))
         else:
             self.omitted += 1
 

@@ -14,6 +14,7 @@ import msgspec
 
 from terrazzo.csv_text import bare_text
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 MOST_ROWS = 100_000
 MOST_CELL_CHARACTERS = 1 << 20
@@ -71,12 +72,12 @@ def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadParameter("rows", f"not UTF-8 at byte {error.start}; save the file as UTF-8") from None
+        raise BadParameter("rows", say("file_not_utf8", byte=error.start)) from None
 
 
 def _numbered(objects: list[dict[str, Any]]) -> Iterator[SourceRow]:
     if len(objects) > MOST_ROWS:
-        raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+        raise BadParameter("rows", say("too_many_rows", most=MOST_ROWS))
     return (_json_row(number, values) for number, values in enumerate(objects, 1))
 
 
@@ -93,7 +94,7 @@ def _json_array(text: str) -> Iterator[SourceRow]:
         if stretch[at : at + 1] == "]" and number == 1:
             return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
         if number > MOST_ROWS:
-            raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+            raise BadParameter("rows", say("too_many_rows", most=MOST_ROWS))
         try:
             _, end = scan(stretch, at)
             values = decoder.decode(stretch[at:end])
@@ -104,7 +105,7 @@ def _json_array(text: str) -> Iterator[SourceRow]:
         if stretch[at : at + 1] == "]":
             return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
         if stretch[at : at + 1] != ",":
-            raise BadParameter("rows", f"not a JSON array of objects: expected , or ] after object {number}")
+            raise BadParameter("rows", say("json_array_broken", object=number))
         at += 1
 
 
@@ -115,13 +116,13 @@ def _skip(text: str, at: int) -> int:
 
 def _check_end(rest: str) -> None:
     if rest.strip():
-        raise BadParameter("rows", "not a JSON array of objects: there is more after its end")
+        raise BadParameter("rows", say("json_goes_on"))
 
 
 def _why_not_json(number: int, error: Exception, characters: int) -> str:
     if characters > _ROW_CHARACTERS and not isinstance(error, msgspec.MsgspecError):
-        return f"object {number}: not JSON, or longer than {_ROW_CHARACTERS:,} characters: {error}"
-    return f"not a JSON array of objects: object {number}: {error or 'nested too deeply'}"
+        return say("object_not_json_or_long", object=number, most=_ROW_CHARACTERS, why=error)
+    return say("json_object_wrong", object=number, why=error or say("nested_too_deeply"))
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -141,20 +142,20 @@ def _json_lines(text: str) -> Iterator[SourceRow]:
         if not line.strip():
             continue
         if number > MOST_ROWS:
-            raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+            raise BadParameter("rows", say("too_many_rows", most=MOST_ROWS))
         if len(line) > _ROW_CHARACTERS:
-            raise BadParameter("rows", f"line {number}: longer than {_ROW_CHARACTERS:,} characters")
+            raise BadParameter("rows", say("line_too_long", line=number, most=_ROW_CHARACTERS))
         try:
             values = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError) as error:
-            reason = f"line {number}: not a JSON object: {error or 'nested too deeply'}"
-            raise BadParameter("rows", reason) from None
+            why = error or say("nested_too_deeply")
+            raise BadParameter("rows", say("line_not_json", line=number, why=why)) from None
         yield _json_row(number, values)
 
 
 def _json_row(number: int, values: dict[str, Any]) -> SourceRow:
     if len(values) > MOST_COLUMNS:
-        raise BadParameter("rows", f"row {number}: {len(values):,} columns, at most {MOST_COLUMNS} may be there")
+        raise BadParameter("rows", say("row_too_many_columns", row=number, columns=len(values), most=MOST_COLUMNS))
     return SourceRow(number, values)
 
 
@@ -168,7 +169,7 @@ def _read_csv(text: str) -> UploadedRows:
     else:
         delimiter = max(_DELIMITERS, key=first.count)
     if len(delimiter) != 1:
-        raise BadParameter("rows", f"row 1: expected one character after sep=, got {delimiter[:10]!r}")
+        raise BadParameter("rows", say("expected_separator", got=delimiter[:10]))
     csv.field_size_limit(MOST_CELL_CHARACTERS)
     lines = _BoundedLines(text, delimiter, begins)
     cells = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -182,17 +183,17 @@ def _header(cells: list[str]) -> list[str]:
     while header and not header[-1]:
         header.pop()
     if not header:
-        raise BadParameter("rows", "no header row: expected the names of the columns")
+        raise BadParameter("rows", say("no_header_row"))
     if len(header) > MOST_COLUMNS:
-        raise BadParameter("rows", f"row 1: {len(header):,} columns, at most {MOST_COLUMNS} may be there")
+        raise BadParameter("rows", say("header_too_many_columns", columns=len(header), most=MOST_COLUMNS))
     there: set[str] = set()
     for position, name in enumerate(header, 1):
         if not name:
-            raise BadParameter("rows", f"row 1, column {position}: a column without a name")
+            raise BadParameter("rows", say("column_without_name", column=position))
         if len(name) > MOST_NAME_CHARACTERS:
-            raise BadParameter("rows", f"row 1, column {position}: a name of {len(name):,} characters")
+            raise BadParameter("rows", say("column_name_too_long", column=position, characters=len(name)))
         if name in there:
-            raise BadParameter("rows", f"row 1: column {name} is there twice")
+            raise BadParameter("rows", say("column_twice", column=name))
         there.add(name)
     return header
 
@@ -203,7 +204,7 @@ def _csv_rows(header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iter
         if not any(cells):
             continue
         if number > MOST_ROWS + 1:
-            raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+            raise BadParameter("rows", say("too_many_rows", most=MOST_ROWS))
         values = {name: bare_text(cell) for name, cell in zip(header, cells, strict=False) if cell != ""}
         yield SourceRow(number, values, sum(map(bool, cells[len(header) :])))
 
@@ -263,5 +264,5 @@ def _rows(cells: Any, lines: _BoundedLines, first: int) -> Iterator[tuple[int, l
         except StopIteration:
             return
         except csv.Error as error:
-            raise BadParameter("rows", f"row {number}: not CSV: {error}") from None
+            raise BadParameter("rows", say("row_not_csv", row=number, why=error)) from None
         number += 1

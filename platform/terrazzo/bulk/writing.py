@@ -1,8 +1,9 @@
-"""Writes a planned import in one transaction, with many records in each statement."""
+"""Writes a planned import, with many records in each statement: in one transaction, or in pieces where that is long."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,27 +12,35 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.audit.entry import entry_of
 from terrazzo.audit.log import write_entries
 from terrazzo.bulk.id_sequence import go_on_after
-from terrazzo.bulk.plan import OnRow, Planned, chunks
+from terrazzo.bulk.plan import AT_ONCE, OnRow, Planned, chunks
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import Uid, new_uid
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
+from terrazzo.database.usage import Holder, Use, use_of
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
 from terrazzo.loop_pauses import LoopPauses
-from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
+from terrazzo.metadata.quotas import COUNTED_RECORDS
+from terrazzo.metadata.repositories.repository import EntityRepository, RowChange, Unit
+from terrazzo.reasons import say
 
 Stored = dict[str, Any]
 """A row in the form of the table (encoded, sealed)."""
 
 
 class ImportWriter:
-    """Writes one import. Calls non-public methods of the repository: changes are announced and audited as usual."""
+    """Writes one import. Calls non-public methods of the repository: changes are announced and audited as usual.
 
-    def __init__(self, repository: EntityRepository, actor: Actor) -> None:
+    New records alone, and more than one statement takes, go in pieces where the database has one writer for all.
+    """
+
+    def __init__(self, repository: EntityRepository, actor: Actor, unfinished: UnfinishedImports) -> None:
         self._repository = repository
         self._actor = actor
+        self._unfinished = unfinished
         self._entity, self._table = repository.entity, repository.table
         unwritable = [each for each in self._entity.fields.values() if each.internal or each.read_only]
         self._defaults = {each.name: each.default for each in unwritable if each.default is not None}
@@ -47,21 +56,55 @@ class ImportWriter:
         sealed_with = self._repository.secrets.look()
         new = [(each, await self._new(each)) for each in planned if each.before is None]
         changed = [(each, await self._merged(each)) for each in planned if each.before is not None]
+        if self._repository._database.sqlite_file is not None and not changed and len(new) > AT_ONCE:
+            await self._write_in_pieces(new, sealed_with, on_row)
+            return
         done = 0
         async with self._repository._changing(self._actor) as unit:
-            if self._repository.secrets.look() != sealed_with:
-                raise Conflict("rows: the key of secrets was replaced meanwhile; import them again")
+            self._check_key(sealed_with)
             for some in chunks(new):
-                await unit.use.add(unit.connection, await self._insert(unit.connection, some))
-                unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
+                await self._add(unit, some)
                 on_row(done := done + len(some))
             for some in chunks(changed):
                 ids = [stored["_id"] for _, stored in some]
                 await unit.use.take(unit.connection, ids)
                 await self._update(unit.connection, some)
                 await unit.use.add(unit.connection, ids)
-                unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
+                unit.changed.extend(await self._tell(unit, [each for each, _ in some]))
                 on_row(done := done + len(some))
+
+    async def _write_in_pieces(self, new: Sequence[tuple[Planned, Stored]], sealed_with: object, on_row: OnRow) -> None:
+        await self._check_quotas(Counter(each.company for each, _ in new))
+        done = 0
+        async with self._unfinished.whole(self._actor) as importing:
+            for some in chunks(new):
+                async with self._repository._changing(importing) as unit:
+                    self._check_key(sealed_with)
+                    await self._unfinished.note(unit, self._entity.name, await self._add(unit, some))
+                on_row(done := done + len(some))
+
+    async def _check_quotas(self, new: Mapping[int, int]) -> None:
+        """Refuses what would be too many records before the first one is made."""
+        counted = COUNTED_RECORDS.get(self._entity.name)
+        if counted is None:
+            return
+        async with self._repository._database.reading() as connection:
+            there = await use_of(connection, counted.kind, [Holder(company) for company in new])
+        for company, records in new.items():
+            grown = Use(records)
+            use = there[Holder(company)].plus(grown)
+            self._repository._quotas.check_records(counted.kind, use, grown, company)
+
+    def _check_key(self, sealed_with: object) -> None:
+        if self._repository.secrets.look() != sealed_with:
+            raise Conflict(say("secrets_key_replaced"))
+
+    async def _add(self, unit: Unit, some: Sequence[tuple[Planned, Stored]]) -> list[int]:
+        """Makes records, and has them counted and told; returns their ids."""
+        ids = await self._insert(unit.connection, some)
+        await unit.use.add(unit.connection, ids)
+        unit.changed.extend(await self._tell(unit, [each for each, _ in some]))
+        return ids
 
     async def _new(self, each: Planned) -> Stored:
         await self._pauses.pause()
@@ -119,19 +162,20 @@ class ImportWriter:
         for each, stored in some:
             assert each.before is not None
             if now.get(stored["_id"]) != each.before[self._entity.modified]:
-                raise Conflict(f"{self._entity.name} {each.uid}: somebody has just changed it; import again")
+                raise Conflict(say("changed_meanwhile", entity=self._entity.name, uid=each.uid))
         columns: Stored = {name: sa.bindparam(f"v_{name}") for name in some[0][1] if name != "_id"}
         statement = self._table.update().where(self._table.c.id == sa.bindparam("_id")).values(columns)
         rows = [{name if name == "_id" else f"v_{name}": value for name, value in stored.items()} for _, stored in some]
         await connection.execute(statement, rows)
         await self._repository._written_all(connection, [(stored["_id"], each.draft) for each, stored in some])
 
-    async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[RowChange]:
+    async def _tell(self, unit: Unit, some: Sequence[Planned]) -> list[RowChange]:
         """Reads the records as they are now; other processes, the audit log and listeners hear of them."""
+        connection = unit.connection
         rows = await self._read(connection, [each.uid or "" for each in some])
         entries = []
         for each in some:
-            entry = entry_of(self._actor, self._entity, each.before, rows[each.uid or ""])
+            entry = entry_of(unit.actor, self._entity, each.before, rows[each.uid or ""])
             entries += [] if entry is None else [entry]
             await self._pauses.pause()
         changed = [RowChange(row["id"], uid, row) for uid, row in rows.items()]

@@ -14,6 +14,7 @@ from terrazzo.domain.stored_file import StoredFile
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 FIRMWARE_PATH = "/firmware/{company_id}/{file}/{name}"
@@ -51,6 +52,7 @@ class SignedLinks:
         key: of the HMAC, ``KEY_BYTES`` long.
         base_url: URL at which terminals reach the HTTP port.
         lifetime_s: how long a URL is valid: as long as a command may wait, and then for the download.
+        terminal: the terminal with a uid, while there is one.
         clock: UTC microseconds.
     """
 
@@ -61,12 +63,14 @@ class SignedLinks:
         key: bytes,
         base_url: str,
         lifetime_s: float,
+        terminal: Callable[[str], Terminal | None],
         clock: Callable[[], int] = now_us,
     ) -> None:
         self._files = files
         self._key = key
         self.base_url = base_url
         self._lifetime_s = lifetime_s
+        self._terminal = terminal
         self._clock = clock
         self.downloads: Listeners[str, str] = Listeners("downloads")
 
@@ -82,7 +86,7 @@ class SignedLinks:
         try:
             found = await self._files.open(terminal.company_id, stored[1])
         except NotFound:
-            raise BadParameter("value", f"the platform has no file {stored[1]}") from None
+            raise BadParameter("value", say("no_such_firmware", file=stored[1])) from None
         expires_s = int(self._clock() / 1e6 + self._lifetime_s)
         ticket = Ticket(terminal.company_id, stored[1], found.name, terminal.uid, expires_s)
         path = f"/firmware/{ticket.company_id}/{ticket.file}/{quote(ticket.name, safe='')}"
@@ -99,13 +103,16 @@ class SignedLinks:
         """The file of a download URL, once its signature and expiry are checked; tells ``downloads``.
 
         Raises:
-            NotPermitted: the signature is wrong, or the address has expired.
+            NotPermitted: the signature is wrong, the address has expired, or its terminal is let in no more.
             NotFound: the file has been deleted.
         """
         if not hmac.compare_digest(self.sign(ticket).encode(), signature.encode("utf-8", "surrogatepass")):
-            raise NotPermitted("signature: wrong")
+            raise NotPermitted(say("signature_wrong"))
         if ticket.expires_s * 1_000_000 < self._clock():
-            raise NotPermitted("expires: the address has expired")
+            raise NotPermitted(say("address_expired"))
+        terminal = self._terminal(ticket.terminal_id)
+        if terminal is None or not terminal.is_admitted or terminal.company_id != ticket.company_id:
+            raise NotPermitted(say("address_of_former_terminal"))
         stored = await self._files.open(ticket.company_id, ticket.file)
         self.downloads.tell(ticket.terminal_id, ticket.file)
         return stored

@@ -23,6 +23,7 @@ MODULES = (
     "export",
     "replay",
     "backup",
+    "migration",
     "doctor",
     "cluster",
     "support",

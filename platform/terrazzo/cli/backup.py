@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK, print_json
+from terrazzo.cli.shown import PRIVATE_UMASK, end_progress, print_json, say, show_progress
 from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def restore(
             {"id": manifest.id, "data_dir": str(loaded.data_dir), "keys": manifest.keys, "left_out": list(left_out)}
         )
         return
-    print(f"restored {manifest.id} into {loaded.data_dir}; start it with: terrazzo serve --data {loaded.data_dir}")
+    say(f"restored {manifest.id} into {loaded.data_dir}; start it with: terrazzo serve --data {loaded.data_dir}")
     if left_out:
-        print(
+        say(
             f"without {', '.join(left_out)}: they are sealed with the passphrase of the backup. Set"
             " backup.passphrase_file and restore into another folder, or nobody reads pins and other secrets"
         )
     elif manifest.keys != "sealed":
-        print(
+        say(
             f"the backup has no keys: put the file secrets-key that was kept elsewhere into {loaded.data_dir} before"
             " you start it; without it nothing that is sealed can be read, and the platform does not start"
         )
@@ -116,14 +116,14 @@ def _make(config: Config, target: str, as_json: bool) -> None:
     if as_json:
         print_json({"target": where, **told})
         return
-    print(
+    say(
         f"backup {told['id']} in {where}: {_size(told['size'])}, {_size(told['put_bytes'])} of it new,"
         f" in {told['took_s']:.1f} s; changes of records waited for {told['held_ms']:.0f} ms"
     )
     if told["keys"] != "sealed":
         from terrazzo.backup.status import KEYS_MISSING
 
-        print(f"warning: {KEYS_MISSING}", file=sys.stderr)
+        say(f"warning: {KEYS_MISSING}", to_stderr=True)
 
 
 def _ask_running(config: Config, target: str, tell: Callable[[int, int], None]) -> dict[str, Any] | None:
@@ -175,9 +175,9 @@ def _list(config: Config, name: str, as_json: bool) -> None:
     if as_json:
         print_json({"target": target.place, "backups": told})
     elif not told:
-        print(f"there is no backup in {target.place}")
+        say(f"there is no backup in {target.place}")
     else:
-        print("\n".join(map(_line, told)))
+        say(*map(_line, told))
 
 
 def _line(told: dict[str, Any]) -> str:
@@ -211,10 +211,10 @@ def _verify(config: Config, name: str, backup_id: str, as_json: bool) -> None:
 
 def _say_verified(manifest: Manifest, wrong: list[str], *, sealed: bool) -> None:
     for line in wrong:
-        print(f"terrazzo: {line}", file=sys.stderr)
+        say(f"terrazzo: {line}", to_stderr=True)
     if not wrong:
         unopened = "; its keys were not opened, as there is no passphrase" if sealed else ""
-        print(f"backup {manifest.id} is whole: {len(manifest.files)} files, {_size(manifest.size)}{unopened}")
+        say(f"backup {manifest.id} is whole: {len(manifest.files)} files, {_size(manifest.size)}{unopened}")
 
 
 async def _open_restored(config: Config, manifest: Manifest) -> list[str]:
@@ -322,11 +322,11 @@ def _progress(verb: str) -> Iterator[Callable[[int, int], None]]:
         nonlocal last, shown
         if total and sys.stderr.isatty() and time.monotonic() - last > _STEP_S:
             last, shown = time.monotonic(), True
-            print(f"\r{verb} {_size(done)} of {_size(total)} ", end="", file=sys.stderr, flush=True)
+            show_progress(f"{verb} {_size(done)} of {_size(total)}")
 
     yield tell
     if shown:
-        print("\r\033[K", end="", file=sys.stderr)
+        end_progress()
 
 
 def _size(count: int) -> str:

@@ -21,9 +21,9 @@ from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.ingest.decoder_process import GROUP
-from terrazzo.runtime.data_folder import find_exposed
 from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
 from terrazzo.runtime.memory_ceiling import memory_ceiling, memory_there_is
+from terrazzo_broker.access.folder_modes import find_exposed
 from terrazzo_broker.web_origin import ANY_ORIGIN
 
 if TYPE_CHECKING:
@@ -273,13 +273,10 @@ async def _check_admin(database: Database) -> Finding:
 
 
 async def _check_quotas(database: Database, config: Config) -> list[Finding]:
-    from terrazzo.metadata.event_quotas import EventQuotas
     from terrazzo.metadata.excesses import find_excesses
-    from terrazzo.metadata.quotas import RecordQuotas
 
     advice = "raise the limit in the configuration, or have the company delete what it doesn't need"
-    excesses = await find_excesses(database, RecordQuotas.of(config.limits), EventQuotas.of(config.limits))
-    return [Finding(Level.WARN, "quotas", excess, advice) for excess in excesses]
+    return [Finding(Level.WARN, "quotas", excess, advice) for excess in await find_excesses(database, config.limits)]
 
 
 async def _check_secrets(database: Database, config: Config) -> tuple[list[Finding], Secrets | None]:
@@ -416,16 +413,16 @@ def check_store(config: Config) -> Finding:
         if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             return Finding(Level.OK, "store", str(folder))
         return Finding(Level.FAIL, "store", f"{folder} is not writable", "change its owner or mode")
-    from terrazzo.database.field import without_userinfo
+    from terrazzo.userinfo import is_http_address, shown_address, without_user
 
-    ping = f"{config.store.url.rstrip('/')}/ping"
+    shown, advice = shown_address(config.store.url), "start InfluxDB, or correct store.url"
+    if not is_http_address(config.store.url):
+        return Finding(Level.FAIL, "store", f"{shown}: expected an address like http://host:8086", advice)
+    ping = f"{without_user(config.store.url).rstrip('/')}/ping"
     try:
-        if not ping.startswith(("http://", "https://")):
-            raise ValueError("expected http:// or https://")
         with urllib.request.urlopen(ping, timeout=running.PROBE_TIMEOUT_S) as answer:  # HTTP, see above  # nosec B310
             version = answer.headers.get("X-Influxdb-Version", "of unknown version")
-            return Finding(Level.OK, "store", f"InfluxDB {version} answers at {without_userinfo(config.store.url)}")
+            return Finding(Level.OK, "store", f"InfluxDB {version} answers at {shown}")
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        advice = "start InfluxDB, or correct store.url"
-        return Finding(Level.FAIL, "store", f"{without_userinfo(config.store.url)}: {reason}", advice)
+        return Finding(Level.FAIL, "store", f"{shown}: {reason}", advice)

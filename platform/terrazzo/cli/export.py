@@ -14,6 +14,7 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.cli.import_ import Kind
+from terrazzo.cli.shown import say
 from terrazzo.client.errors import ClientError
 from terrazzo.config.sections import ConfigError
 
@@ -80,7 +81,7 @@ def export_records(
         pieces = client.export_records(entity.value, format=format.value, secrets=secrets)
         size = write_file(output, pieces, is_private=secrets)
     if not secrets and entity in SECRETS:
-        print(f"left out: {SECRETS[entity]}; --secrets has them written too", file=sys.stderr)
+        say(f"left out: {SECRETS[entity]}; --secrets has them written too", to_stderr=True)
     _say_size(output, size)
 
 
@@ -159,7 +160,7 @@ def write_file(output: str, pieces: Iterator[bytes], *, is_private: bool = False
 
 def _say_size(output: str, size: int) -> None:
     if output != "-":
-        print(f"{size:,} bytes in {output}", file=sys.stderr)
+        say(f"{size:,} bytes in {output}", to_stderr=True)
 
 
 def _write(file: IO[bytes], first: bytes, pieces: Iterator[bytes]) -> int:

@@ -13,10 +13,9 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.cli.options import JsonOption
-from terrazzo.cli.shown import cell, print_json
+from terrazzo.cli.shown import cell, print_json, say
 from terrazzo.client.errors import ActionError, ClientError
 from terrazzo.config.sections import ConfigError
-from terrazzo_broker.log_text import visible
 
 if TYPE_CHECKING:
     from terrazzo.client.bulk import OnProgress
@@ -77,7 +76,7 @@ def import_file(
     if as_json:
         print_json(report)
     elif not report["errors"]:
-        print(_summary(report))
+        say(_summary(report))
     else:
         _show_errors(report)
     if report["errors"]:
@@ -120,7 +119,7 @@ def _show_refusal(error: ActionError, as_json: bool) -> None:
         else:
             _show_errors(error.result)
     else:
-        print(f"terrazzo: {visible(str(error.info))}; nothing was imported", file=sys.stderr)
+        say(f"terrazzo: {error.info}; nothing was imported", to_stderr=True)
 
 
 def _show_errors(report: Any) -> None:
@@ -134,4 +133,6 @@ def _show_errors(report: Any) -> None:
     console.print(table)
     omitted = f" ({report['errors_omitted']} more are not shown)" if report["errors_omitted"] else ""
     total = len(report["errors"]) + report["errors_omitted"]
-    console.print(f"{total} errors in {report['failed']} of {report['total']} rows{omitted}; nothing was imported")
+    console.print(
+        cell(f"{total} errors in {report['failed']} of {report['total']} rows{omitted}; nothing was imported")
+    )

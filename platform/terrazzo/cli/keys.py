@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK, print_json
+from terrazzo.cli.shown import PRIVATE_UMASK, print_json, say
 from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def rotate(
         raise ConfigError(f"data.dir: there is no folder {loaded.data_dir}")
     path = _rotate_token(loaded) if token else None
     if path and not as_json:
-        print(f"{path} is new: tokens so far are dead, all users have to log in again")
-        print("a running platform takes it within a second; none needs a restart")
+        say(f"{path} is new: tokens so far are dead, all users have to log in again")
+        say("a running platform takes it within a second; none needs a restart")
     told = asyncio.run(_reseal(loaded)) if secrets else None
     if as_json:
         print_json({"token_key": path and str(path), "secrets": told and dataclasses.asdict(told)})
@@ -78,14 +78,14 @@ def _rotate_token(config: Config) -> Path:
 
 
 def _say_sealed(config: Config, told: SecretsRotated) -> None:
-    print(f"{told.count} secrets sealed anew")
+    say(f"{told.count} secrets sealed anew")
     if told.unreadable_count:
-        print(f"{told.unreadable_count} can be opened with neither key: {', '.join(told.unreadable)}")
-        print("the old key was kept; restore the key that they were sealed with, or give these records new secrets")
+        say(f"{told.unreadable_count} can be opened with neither key: {', '.join(told.unreadable)}")
+        say("the old key was kept; restore the key that they were sealed with, or give these records new secrets")
     elif config.database.secrets_key:
-        print("everything is sealed with database.secrets_key: take database.secrets_key_old out of the configuration")
+        say("everything is sealed with database.secrets_key: take database.secrets_key_old out of the configuration")
     else:
-        print("the old key is gone; a running platform uses the new one, none needs a restart")
+        say("the old key is gone; a running platform uses the new one, none needs a restart")
 
 
 async def _reseal(config: Config) -> SecretsRotated:

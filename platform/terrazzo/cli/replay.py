@@ -11,7 +11,7 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.cli.options import JsonOption
-from terrazzo.cli.shown import print_json
+from terrazzo.cli.shown import print_json, say
 from terrazzo.client.errors import ClientError
 from terrazzo_broker.log_text import visible
 
@@ -54,7 +54,7 @@ def replay(
     if as_json:
         print_json(ended)
     else:
-        print(visible(_summary(ended)))
+        say(_summary(ended))
     if ended["state"] != "done":
         raise typer.Exit(_FAILED)
 

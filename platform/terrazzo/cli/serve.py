@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from terrazzo.demo.passwords import DemoPasswords
     from terrazzo.runtime.serve import ListenAddresses, Platform
 
-_GC_AFTER = 100_000  # objects: next to nothing of what a start imports and makes is garbage
+_GC_AFTER = 1_000_000  # objects: next to nothing of what a start imports and makes is garbage
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +41,7 @@ def serve(
     mqtt_port: Annotated[
         int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
     ] = None,
+    role: Annotated[str, typer.Option(help="all or front, instead of cluster.role.", show_default=False)] = "",
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
     log_level: Annotated[
         str, typer.Option(help="debug, info, warning or error, instead of logging.level.", show_default=False)
@@ -50,6 +51,7 @@ def serve(
     if log_level.upper() not in logging.getLevelNamesMapping() and log_level:
         raise typer.BadParameter(f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level")
     loaded = read_config(config, data).with_ports(http=http_port, mqtt=mqtt_port)
+    loaded = loaded.with_role(role) if role else loaded
     _log_as(loaded.logging, log_level)
     os.umask(PRIVATE_UMASK)
     raise typer.Exit(_run(loaded, demo=demo))
@@ -65,14 +67,18 @@ def _run(config: Config, *, demo: bool) -> int:
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
     from terrazzo.runtime.allocator import settle_allocator
-    from terrazzo.runtime.process import new_event_loop, run
+    from terrazzo.runtime.process import new_event_loop, run, run_front
 
     if demo and config.mqtt.port is None:
         raise ConfigError("mqtt.port: is off, and the simulated fleet of --demo needs it: set it, or leave --demo out")
+    if demo and config.cluster.role == "front":
+        raise ConfigError("cluster.role: is front, and --demo needs the whole platform: leave --demo out")
     check_start(config)
     settle_allocator()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            if config.cluster.role == "front":
+                return runner.run(run_front(config))
             return runner.run(run(config, started=_start_demo if demo else _greet))
     except (DatabaseUnusable, StoreUnavailable, OSError, ValueError) as error:
         raise ConfigError(_explained(error, config.data_dir)) from error
@@ -145,7 +151,7 @@ async def _start_demo(platform: Platform, addresses: ListenAddresses) -> None:
 
 async def _show_demo(platform: Platform, addresses: ListenAddresses, passwords: DemoPasswords) -> None:
     from terrazzo.demo.printed import curl_lines, write_curl_headers
-    from terrazzo.demo.site import SPARE, USERS
+    from terrazzo.demo.site import MISSET, SPARE, USERS
 
     metadata = platform.metadata
     operator = await metadata.entities.users.by_name("demo-operator")
@@ -156,6 +162,7 @@ async def _show_demo(platform: Platform, addresses: ListenAddresses, passwords: 
     if sys.stdout.isatty():
         for name in (*USERS, SPARE):
             print(f"             {name} / {passwords.of(name)}")
+    print(f"  one terminal, {MISSET}, has a wrong password on purpose: the console says what to do about it")
     print("  a week of the plant's history comes in within the next seconds; a line says when it is there")
     print("\nTry, in another terminal (the token in the file is good for some hours):\n")
     for line in curl_lines(addresses.http, headers, passwords.file):

@@ -21,6 +21,21 @@ def cell(value: object, style: str = "") -> Text:
     return Text(visible(str(value)), style)
 
 
+def say(*lines: str, to_stderr: bool = False) -> None:
+    """Prints each text as one line; nothing in it steers the terminal, or passes for another line."""
+    print("\n".join(map(visible, lines)), file=sys.stderr if to_stderr else sys.stdout)
+
+
+def show_progress(text: str) -> None:
+    """Has this in place of the last line of a terminal on standard error."""
+    print(f"\r\033[K{visible(text)}", end="", file=sys.stderr, flush=True)
+
+
+def end_progress() -> None:
+    """Takes the line of ``show_progress`` away."""
+    show_progress("")
+
+
 def print_json(value: object) -> None:
     """Prints a value as one JSON document; on a terminal in ASCII, which steers none."""
     print(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=2))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from terrazzo.backup.migration.marker import MIGRATING
 from terrazzo.backup.restoring import RESTORING
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.running import is_running
@@ -110,6 +111,10 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
     if (folder / RESTORING).exists():
         advice = "remove the folder and restore again: what is there is not complete"
         yield Finding(Level.FAIL, "data.dir", f"{folder} has a restore that did not end", advice)
+        return
+    if (folder / MIGRATING).exists():
+        advice = "start the same terrazzo migrate again, which goes on; or remove the folder: it is not complete"
+        yield Finding(Level.FAIL, "data.dir", f"{folder} has a migration that did not end", advice)
         return
     yield Finding(Level.OK, "data.dir", str(folder))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TOKEN_VARIABLE, TokenOption, connect, failed
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
-from terrazzo.cli.shown import print_json
+from terrazzo.cli.shown import print_json, say
 from terrazzo.client.errors import ClientError
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo_broker.log_text import visible
@@ -76,7 +75,7 @@ def why(
     if as_json:
         print_json(status)
     else:
-        print("\n".join(_lines(status)))
+        say(*_lines(status))
 
 
 def _ask(question: Mapping[str, str], url: str, user: str, token: str | None) -> Status:
@@ -101,7 +100,7 @@ def _ask_here(uid: str, address: str, config: Config) -> Status | None:
     try:
         status = ask_running(config.data_dir, asked, lambda _line: None, timeout_s=_PATIENCE_S)
     except NotDone as error:
-        print(f"{error}; read in its data folder, which is some seconds behind:", file=sys.stderr)
+        say(f"{error}; read in its data folder, which is some seconds behind:", to_stderr=True)
         return None
     if status == {}:
         raise _nobody(uid)

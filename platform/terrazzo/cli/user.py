@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK, cell, print_json
+from terrazzo.cli.shown import PRIVATE_UMASK, cell, print_json, say
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.errors import BadParameter
 from terrazzo.times import format_iso
@@ -230,6 +230,6 @@ def _say_done(text: str, row: Row, as_json: bool, password: str | None = None) -
         made = {} if password is None else {"password": password}
         print_json({"done": visible(text), "id": row["id"], "username": row["username"], **made})
         return
-    print(visible(text))
+    say(text)
     if password is not None:
-        print(f"password: {password}")
+        say(f"password: {password}")

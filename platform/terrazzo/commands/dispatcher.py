@@ -16,6 +16,7 @@ from terrazzo.commands.journal import CommandJournal, check_page
 from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
 from terrazzo.commands.order import CommandOrders, FirmwareLinks
 from terrazzo.commands.queue import CommandQueues, OpenCommand
+from terrazzo.commands.traces import CommandTraces
 from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
@@ -26,9 +27,11 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict, NotPermitted, OperationError, Unavailable
 from terrazzo.listeners import Listeners
-from terrazzo.ports.bus import DeliveryFate, MessageBus
+from terrazzo.ports.bus import DeliveryFate, MessageBus, TerminalsElsewhere
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.ports.tracing import Span, current
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
@@ -53,10 +56,12 @@ class CommandStats(msgspec.Struct):
 
 
 class _Request(msgspec.Struct, kw_only=True, eq=False):
-    """The commands of one request, on their way into the journal. ``rows``: their records, once they are there."""
+    """The commands of one request, on their way into the journal. ``rows``: their records, once they are there;
+    ``span``: of the request, where it is traced."""
 
     actor: Actor
     values: Sequence[dict[str, Any]]
+    span: Span | None = None
     rows: list[Row] | None = None
 
     @property
@@ -86,6 +91,7 @@ class CommandDispatcher:
         upgrade_role: who may send ``AXUpgrade``.
         upgrade_details: whether it says what is known of the file.
         clock: UTC microseconds.
+        traces: of commands.
     """
 
     def __init__(
@@ -102,6 +108,7 @@ class CommandDispatcher:
         upgrade_role: Role = Role.ADMIN,
         upgrade_details: bool = False,
         clock: Callable[[], int] = now_us,
+        traces: CommandTraces | None = None,
     ) -> None:
         self.stats = CommandStats()
         self._journal = journal
@@ -118,6 +125,7 @@ class CommandDispatcher:
             upgrade_details=upgrade_details,
         )
         self._clock = clock
+        self._traces = traces
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
         self._requests: deque[_Request] = deque()  # not journaled yet, in their order: as many as ``_submissions``
@@ -131,6 +139,7 @@ class CommandDispatcher:
         self._answer_log = SparseLog(_log)
         self._send_log = SparseLog(_log)
         self._refusal_log = SparseLog(_log)
+        self.elsewhere: TerminalsElsewhere | None = None  # where terminals are connected to other nodes
         self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         registry.terminal_changes.listen(self._on_record)
 
@@ -165,6 +174,8 @@ class CommandDispatcher:
             await self._flush()
         except Unavailable as error:
             _log.warning("%d steps of commands could not be journaled: %s", len(self._changes), error)
+        if self._traces is not None:
+            self._traces.close()
 
     async def submit(
         self,
@@ -273,7 +284,7 @@ class CommandDispatcher:
 
     async def _take_over(self, actor: Actor, values: Sequence[dict[str, Any]]) -> list[Row]:
         """Journals and queues a request's commands, together with those of requests that came behind it meanwhile."""
-        request = _Request(actor=actor, values=values)
+        request = _Request(actor=actor, values=values, span=current.get())
         self._requests.append(request)
         async with self._submitting:
             if request.rows is None:
@@ -316,13 +327,13 @@ class CommandDispatcher:
     async def _journal_alone(self, request: _Request) -> None:
         for terminal_id, count in Counter(each["terminal_id"] for each in request.values).items():
             if self._queues.depth(terminal_id) + count > MAX_OPEN:
-                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for terminal {terminal_id}")
+                raise Conflict(say("too_many_commands_waiting", most=MAX_OPEN, terminal=terminal_id))
         self._queue(request, await self._journal.add_all(request.actor, request.values))
 
     def _queue(self, request: _Request, added: Sequence[tuple[Row, bool]]) -> None:
         for (row, is_new), each in zip(added, request.values, strict=True):
             if is_new:
-                self._enqueue(row, each["payload"])
+                self._enqueue(row, each["payload"], request.span)
         request.rows = [row for row, _ in added]
 
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
@@ -345,8 +356,10 @@ class CommandDispatcher:
         self._queues.trust(terminal_id)
         self._advance(terminal_id)
 
-    def _enqueue(self, row: Row, payload: bytes) -> None:
+    def _enqueue(self, row: Row, payload: bytes, span: Span | None) -> None:
         terminal_id = row["terminal_id"]
+        if self._traces is not None:
+            self._traces.begin(row, span, self._clock())
         self._put(
             OpenCommand(
                 uid=row["uid"],
@@ -379,22 +392,51 @@ class CommandDispatcher:
             return  # the sweep ends it
         self._unwritten.note_sent(terminal_id, command.uid)
         command.in_flight = True  # first, because its fate may be known before ``send`` returns
-        if not self._send(command):
+        if self.elsewhere is not None and self.elsewhere.holds(terminal_id):
+            self._send_elsewhere(self.elsewhere, command)
+        elif not self._send(command):
             command.in_flight = False
         elif command.in_flight:
             self._note(CommandStep(uid=command.uid, state=CommandState.SENT, time_us=self._clock()))
 
     def _send(self, command: OpenCommand) -> bool:
+        traceparent = "" if self._traces is None else self._traces.traceparent_of(command.uid)
         try:
             return self._bus.send(
                 command.terminal_id,
                 command.payload,
                 correlation=command.uid.encode(),
                 on_fate=lambda fate: self._on_fate(command, fate),
+                **({"traceparent": traceparent} if traceparent else {}),
             )
         except Exception as error:  # noqa: BLE001 - one terminal's fault is not the others'; the sweep tries again
             self._send_log.error("a command for %s can't be sent: %r", command.terminal_id, error, exc_info=True)
             return False
+
+    def _send_elsewhere(self, elsewhere: TerminalsElsewhere, command: OpenCommand) -> None:
+        """Has the node that holds the terminal send a command: it is sent when that node says so."""
+
+        def on_sent(is_sent: bool) -> None:
+            if not command.in_flight:
+                return
+            if is_sent:
+                self._note(CommandStep(uid=command.uid, state=CommandState.SENT, time_us=self._clock()))
+            else:
+                command.in_flight = False  # it goes out when the terminal has subscribed next
+
+        elsewhere.send(
+            command.terminal_id,
+            command.payload,
+            correlation=command.uid.encode(),
+            on_sent=on_sent,
+            on_fate=lambda fate: self._on_fate(command, fate),
+        )
+
+    def on_late_fate(self, terminal_id: str, correlation: bytes, fate: DeliveryFate) -> None:
+        """What became of a command that an earlier start has sent, or that was taken for lost, on another node."""
+        command = self._queues.find_sent(terminal_id, correlation.decode("utf-8", "replace"))
+        if command is not None and (fate is not DeliveryFate.LOST or command.in_flight):
+            self._on_fate(command, fate)
 
     def _on_fate(self, command: OpenCommand, fate: DeliveryFate) -> None:
         self._note(self._queues.on_fate(command, fate, self._clock()))
@@ -408,6 +450,8 @@ class CommandDispatcher:
 
     def _note(self, change: CommandStep) -> None:
         self.stats.steps[change.state.value] += 1
+        if self._traces is not None:
+            self._traces.on_step(change)
         self._changes.append(change)
         self._changed.set()
 
@@ -441,6 +485,8 @@ class CommandDispatcher:
     async def _sweep(self) -> None:
         for change in self._queues.expire(self._clock()):
             self._note(change)
+        if self._traces is not None:
+            self._traces.sweep(self._clock())
         for terminal_id in self._queues.waiting():
             self._advance(terminal_id)
 

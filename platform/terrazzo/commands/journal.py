@@ -23,6 +23,7 @@ from terrazzo.database.tables.registry import COMMAND
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.errors import BadParameter, Conflict
+from terrazzo.reasons import say
 from terrazzo.times import DAY_US
 
 MAX_PAGE = 1000
@@ -155,11 +156,11 @@ def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
         BadParameter: an unknown state, or a page out of range.
     """
     if state is not None and state not in {known.value for known in CommandState}:
-        raise BadParameter("state", f"expected one of {', '.join(known.value for known in CommandState)}")
+        raise BadParameter("state", say("expected_one_of", expected=", ".join(known.value for known in CommandState)))
     if page_index < 1:
-        raise BadParameter("page_index", "starts at 1")
+        raise BadParameter("page_index", say("starts_at_1"))
     if not 1 <= page_size <= MAX_PAGE:
-        raise BadParameter("page_size", f"expected 1 to {MAX_PAGE}")
+        raise BadParameter("page_size", say("expected_1_to", most=MAX_PAGE))
 
 
 def _scoped(actor: Actor, terminal_id: str | None, state: str | None) -> sa.Select[Any]:
@@ -190,7 +191,7 @@ async def _add(connection: AsyncConnection, values: dict[str, Any]) -> tuple[Row
 def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
     for column in ("terminal_id", "object_id", "command", "value"):
         if found[column] != values[column]:
-            raise Conflict(f"idempotency_key: was used for another command, with {column} {found[column]!r}")
+            raise Conflict(say("key_of_another_command", column=column, value=found[column]))
     return _row(found)
 
 

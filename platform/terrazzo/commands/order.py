@@ -14,6 +14,7 @@ from terrazzo.domain.command_payload import Firmware, build_control, build_paylo
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.reasons import say
 
 MAX_KEY = 128
 
@@ -70,12 +71,12 @@ class CommandOrders:
         self._check_upgrade(actor, order)
         terminal = self._terminal(actor, order.terminal_id)
         if not terminal.company_is_available:
-            raise Conflict(f"terminal_id: the company of terminal {terminal.uid} is closed (is_available is 0)")
+            raise Conflict(say("terminal_company_closed", terminal=terminal.uid))
         if terminal.access == "pub":
-            raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
+            raise BadParameter("terminal_id", say("terminal_only_publishes"))
         key = order.idempotency_key
         if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
-            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
+            raise BadParameter("idempotency_key", say("expected_printable", most=MAX_KEY))
         return {
             "uid": secrets.token_hex(16),
             "company_id": terminal.company_id,
@@ -101,8 +102,13 @@ class CommandOrders:
         if order.point is None and needs_firmware(order.command) and not actor.may(self._upgrade_role):
             needed = self._upgrade_role.name.lower()
             raise NotPermitted(
-                f"command: {order.command} needs the role {needed} (command.upgrade_role),"
-                f" {actor.username} is {actor.role.name.lower()}"
+                say(
+                    "command_needs_role",
+                    command=order.command,
+                    role=needed,
+                    user=actor.username,
+                    is_role=actor.role.name.lower(),
+                )
             )
 
     def _terminal(self, actor: Actor, terminal_id: str) -> Terminal:

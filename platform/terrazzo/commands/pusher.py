@@ -12,6 +12,7 @@ from terrazzo.domain.control_table import plan_command
 from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound, Skipped
 from terrazzo.metadata.repositories.projects import DEFAULT_PROJECT
+from terrazzo.reasons import say
 
 
 class ObjectRequest(NamedTuple):
@@ -96,7 +97,7 @@ class Pusher:
         await self._check_project(actor, request.project_id)
         target = await _item(self._records.objects, actor, request.object_id, "object_id")
         if target["control_id"] is None:
-            raise Skipped(f"object_id: object {target['uid']} has no control script")
+            raise Skipped(say("object_without_control_script", object=target["uid"]))
         control = await self._records.controls.item(actor, target["control_id"])
         company_id = target["permission_company_id"]
 
@@ -123,7 +124,7 @@ class Pusher:
         except NotFound:
             raise NotFound("project_id", key) from None
         if not project["is_active"]:
-            raise Skipped(f"project_id: project {key} is not started")
+            raise Skipped(say("project_not_started", project=key))
 
 
 async def _item(repository: Repository, actor: Actor, key: int | str, field: str) -> Row:

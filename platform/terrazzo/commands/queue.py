@@ -96,6 +96,13 @@ class CommandQueues:
             )
         return CommandStep(uid=command.uid, state=CommandState.DELIVERED, time_us=now_us)
 
+    def find_sent(self, terminal_id: str, uid: str) -> OpenCommand | None:
+        """A command that was sent, or may have been; None where there is none, or it has ended."""
+        for command in self._queues.get(terminal_id, ()):
+            if command.uid == uid and (command.in_flight or command.is_doubtful):
+                return command
+        return None
+
     def on_answer(self, terminal_id: str, uid: str) -> None:
         """Ends a command that was answered: it has arrived, whatever becomes of its acknowledgement."""
         for command in self._queues.get(terminal_id, ()):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.config.values import ConfigError
+from terrazzo.userinfo import shown_address
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
 
@@ -28,12 +29,18 @@ class StreamSection(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     replicas: Annotated[int, Meta(ge=1, le=5)] = 3
     log_gib: Annotated[float, Meta(ge=0.01, le=65_536)] = 64.0
+    in_gib: Annotated[float, Meta(ge=0.01, le=65_536)] = 8.0
+
+
+Role = Literal["all", "front"]
+ROLES: tuple[str, ...] = get_args(Role)
 
 
 class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[cluster]``: this node among the others."""
 
     name: Name = "terrazzo"
+    role: Role = "all"
     node: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,31})?$")] = ""
     lease_s: Annotated[float, Meta(ge=1, le=300)] = 3.0
 
@@ -55,6 +62,8 @@ def check_cluster(stream: StreamSection, cluster: ClusterSection, beside: Beside
         ConfigError: naming the key.
     """
     if stream.kind == "none":
+        if cluster.role == "front":
+            raise ConfigError("cluster.role: front needs stream.kind = jetstream: what it takes goes into the log")
         return
     _check_urls("stream.url", stream.url, ("nats", "tls"), "nats://host:4222")
     if stream.monitor_url:
@@ -66,7 +75,7 @@ def check_cluster(stream: StreamSection, cluster: ClusterSection, beside: Beside
     if not beside.database_url.startswith("postgres"):
         raise ConfigError("database.url: stream.kind = jetstream needs PostgreSQL, which all nodes reach")
     for key, value in (("database.secrets_key", beside.secrets_key), ("auth.token_key", beside.token_key)):
-        if not value:
+        if not value and (cluster.role, key) != ("front", "auth.token_key"):  # a front knows no users
             raise ConfigError(f"{key}: is required with stream.kind = jetstream, the same on each node")
     if beside.has_bridges:
         raise ConfigError("bridge: is not served with stream.kind = jetstream: what waits for a link is on one node")
@@ -83,4 +92,6 @@ def _check_urls(key: str, text: str, schemes: tuple[str, ...], shape: str) -> No
         except ValueError:
             is_sound = False
         if not is_sound or parts.username or parts.password:
-            raise ConfigError(f"{key}: expected {shape}, several with commas, no password in it, got {each!r}")
+            raise ConfigError(
+                f"{key}: expected {shape}, several with commas, no password in it, got {shown_address(each)!r}"
+            )

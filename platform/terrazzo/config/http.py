@@ -10,6 +10,7 @@ from terrazzo.config.values import ConfigError
 from terrazzo_broker.peer_address import TrustedProxies
 from terrazzo_broker.web_origin import ANY_ORIGIN
 
+_TILES = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/[A-Za-z0-9._~/{}?=&%-]*", re.ASCII)
 _ORIGIN = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 
 
@@ -49,3 +50,15 @@ def check_http(*, trusted_proxies: Sequence[str], allowed_origins: Sequence[str]
         if origin != ANY_ORIGIN and not _ORIGIN.fullmatch(origin):
             expected = f"expected origins such as https://console.example.com, or {ANY_ORIGIN}"
             raise ConfigError(f"http.allowed_origins: {expected}, got {origin!r:.100}")
+
+
+def check_map_tiles(address: str) -> None:
+    """Refuses an address of map tiles that names no tile, or that could say something else in the page's policy.
+
+    Raises:
+        ConfigError: names the key and the value.
+    """
+    places = {part: address.count(part) for part in ("{z}", "{x}", "{y}")}
+    if address and (not _TILES.fullmatch(address) or set(places.values()) != {1}):
+        expected = "expected an address such as https://tiles.example.com/{z}/{x}/{y}.png"
+        raise ConfigError(f"http.map_tiles: {expected}, got {address!r:.200}")

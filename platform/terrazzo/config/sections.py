@@ -18,12 +18,13 @@ from msgspec import Meta, inspect
 
 from terrazzo.config.backup import BackupSection, check_backup
 from terrazzo.config.bridge import BridgeSection, check_bridges
-from terrazzo.config.cluster import Beside, ClusterSection, StreamSection, check_cluster
-from terrazzo.config.http import check_askers, check_http
+from terrazzo.config.cluster import ROLES, Beside, ClusterSection, StreamSection, check_cluster
+from terrazzo.config.http import check_askers, check_http, check_map_tiles
 from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
 from terrazzo.config.sso import SsoSection, check_sso
+from terrazzo.config.tracing import TracingSection
 from terrazzo.config.users import UsersSection, check_users
 from terrazzo.config.values import ConfigError, Given, build_table, check_value, from_text, suggest
 
@@ -55,6 +56,8 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
     trusted_proxies: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    map_tiles: str = ""
+    map_attribution: Annotated[str, Meta(max_length=200)] = ""
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,6 +247,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     limits: LimitsSection = LimitsSection()
     messenger: MessengerSection = MessengerSection()
     backup: BackupSection = BackupSection()
+    tracing: TracingSection = TracingSection()
     stream: StreamSection = StreamSection()
     cluster: ClusterSection = ClusterSection()
     bridge: tuple[BridgeSection, ...] = ()
@@ -281,6 +285,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if mqtt is not None:
             changed["mqtt"] = msgspec.structs.replace(self.mqtt, port=mqtt)
         return msgspec.structs.replace(self, **changed)
+
+    def with_role(self, role: str) -> Config:
+        """A copy with another ``cluster.role`` (``--role``).
+
+        Raises:
+            ConfigError: there is no such role, or the configuration is not that of one.
+        """
+        if role not in ROLES:
+            raise ConfigError(f"--role: expected one of {', '.join(ROLES)}, got {role!r:.100}")
+        changed = msgspec.structs.replace(self, cluster=msgspec.structs.replace(self.cluster, role=role))
+        _check_cluster(changed)
+        return changed
 
     def with_connections(self, connections: int) -> Config:
         """A copy with another ``limits.connections``."""
@@ -324,6 +340,8 @@ def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
     except OSError as error:
         advice = "name a file that can be read, or leave it out"
         raise ConfigError(f"--config: {path}: {error.strerror}; {advice}") from None
+    except RecursionError:
+        raise ConfigError(f"--config: {path}: is nested too deeply; no key takes that many levels") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         advice = "docs/configuration.md shows how keys are written in TOML"
         raise ConfigError(f"--config: {path}: {error}; {advice}") from None
@@ -422,12 +440,17 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
     check_http(trusted_proxies=config.http.trusted_proxies, allowed_origins=config.http.allowed_origins)
+    check_map_tiles(config.http.map_tiles)
     check_askers(config.broker.auth_from)
     check_bridges(config.bridge)
     check_messenger(config.messenger)
     check_users(config.users, config.messenger)
     check_sso(config.sso)
     check_backup(config.backup)
+    _check_cluster(config)
+
+
+def _check_cluster(config: Config) -> None:
     database = config.database
     keys = database.secrets_key, config.auth.token_key
     beside = Beside(config.store.kind, database.url, *keys, has_bridges=bool(config.bridge))

@@ -62,7 +62,7 @@ def _takes_text(kind: inspect.Type) -> bool:
 def _read_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (tomllib.TOMLDecodeError, KeyError, RecursionError):
         return text
 
 
@@ -180,6 +180,7 @@ _CHECKS: dict[type, Callable[[Any, Any], tuple[Any, str]]] = {
 }
 
 _PATTERNS = {
+    r"^(https?://[^\s?#]+)?$": "an address that begins with http:// or https://",
     r"^(/[A-Za-z0-9._~-]+)+$": "a path such as /grid",
     r"^[^/+#\x00]+$": "a name without / + #",
     r"^([0-9a-fA-F]{64})?$": "64 hexadecimal digits",

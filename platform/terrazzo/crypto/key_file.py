@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import time
 from pathlib import Path
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{8}")
+_DRAFT_S = 60.0  # a younger one may be another process's, which is about to give it its name
 
 
 class KeyFile:
@@ -83,6 +88,19 @@ def replace_private(path: Path, text: str) -> None:
         draft.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def remove_drafts(folder: Path) -> int:
+    """Removes what processes that were killed between two steps have left of files of this module; returns how many.
+
+    There may be keys in them, which would outlive their replacement.
+    """
+    removed, latest = 0, time.time() - _DRAFT_S
+    for path in folder.iterdir():
+        if _DRAFT.fullmatch(path.name) and path.is_file() and path.lstat().st_mtime < latest:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
 
 
 def _draft(path: Path, text: str) -> Path:

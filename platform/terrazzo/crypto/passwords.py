@@ -8,6 +8,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 MIN_CHARACTERS = 8
 MAX_CHARACTERS = 256
@@ -30,7 +31,9 @@ def check_password(password: str) -> None:
         BadParameter: naming ``password``.
     """
     if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
-        raise BadParameter("password", f"expected {MIN_CHARACTERS} to {MAX_CHARACTERS} characters, got {len(password)}")
+        raise BadParameter(
+            "password", say("expected_characters", least=MIN_CHARACTERS, most=MAX_CHARACTERS, got=len(password))
+        )
 
 
 async def hash_password(password: str) -> str:

@@ -15,6 +15,7 @@ from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, check_storabl
 from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Conditions
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say, told_by
 from terrazzo.times import parse_time
 
 MAX_CONDITIONS = 100
@@ -128,14 +129,14 @@ class Selection:
         try:
             column = self._column(self._field(name))
         except BadParameter as error:
-            raise BadParameter("order_by", str(error)) from None
+            raise BadParameter("order_by", told_by(error)) from None
         columns = [column] if name == "id" else [column, self.ids]
         return [_ordered(column, descending=descending) for column in columns]
 
     def _field(self, name: str) -> Field:
         field = self._fields.get(name)
         if field is None:
-            raise BadParameter(name, f"no such field; there are {', '.join(self._fields)}")
+            raise BadParameter(name, say("no_such_field", fields=", ".join(self._fields)))
         return field
 
     def _clause(self, name: str, operator: str, value: Any) -> Column:
@@ -146,7 +147,7 @@ class Selection:
             return self._like(field, value)
         compare = _COMPARISONS.get(operator)
         if compare is None:
-            raise BadParameter(name, f"unknown operator {shorten(operator)}; there are {' '.join(OPERATORS)}")
+            raise BadParameter(name, say("unknown_operator", operator=shorten(operator), operators=" ".join(OPERATORS)))
         if value == "" and operator in _EQUALITIES and self._may_be_null(field):
             return self._empty(field) if operator == "=" else sa.not_(self._empty(field))
         value = None if value is None else self._value(field, value)
@@ -157,9 +158,9 @@ class Selection:
     def _within(self, name: str, values: Sequence[Any]) -> Column:
         field = self._field(name)
         if not isinstance(values, list | tuple):
-            raise BadParameter(name, f"expected a list of values, got {type_name(values)}")
+            raise BadParameter(name, say("expected_list_got", got=type_name(values)))
         if len(values) > MAX_VALUES:
-            raise BadParameter(name, f"more than {MAX_VALUES} values")
+            raise BadParameter(name, say("too_many_values", most=MAX_VALUES))
         wanted = [value.strip() if isinstance(value, str) else value for value in values]
         is_empty_wanted = "" in wanted and self._may_be_null(field)
         found = self._values(field, [value for value in wanted if value != ""] if is_empty_wanted else wanted)
@@ -191,15 +192,15 @@ class Selection:
             return column.in_(ids)
         if operator in ("<>", "!="):
             return sa.or_(column.is_(None), column.not_in(ids))
-        raise BadParameter(field.name, f"{operator}: expected an id, got {shorten(uid)}")
+        raise BadParameter(field.name, say("expected_id", operator=operator, got=shorten(uid)))
 
     def _like(self, field: Field, value: Any) -> Column:
         if not isinstance(value, str):
-            raise BadParameter(field.name, f"like: expected text, got {type_name(value)}")
+            raise BadParameter(field.name, say("like_expected_text", got=type_name(value)))
         if len(value) > MAX_PATTERN:
-            raise BadParameter(field.name, f"like: a pattern of {len(value):,} characters, at most {MAX_PATTERN}")
+            raise BadParameter(field.name, say("like_too_long", characters=len(value), most=MAX_PATTERN))
         if field.kind is FieldKind.JSON:
-            raise BadParameter(field.name, "like: is a structure, not a text; compare it with =")
+            raise BadParameter(field.name, say("like_of_structure"))
         column = self._column(field)
         if not isinstance(column.type, sa.String):
             column = sa.cast(column, sa.String)
@@ -249,14 +250,14 @@ class Selection:
         try:
             return parse_time(value, self._zone)
         except ValueError as error:
-            raise BadParameter(field.name, str(error)) from None
+            raise BadParameter(field.name, told_by(error)) from None
 
     @staticmethod
     def _text(field: Field, value: str) -> str:
         try:
             check_storable(value)
         except ValueError as error:
-            raise BadParameter(field.name, str(error)) from None
+            raise BadParameter(field.name, told_by(error)) from None
         return value
 
 
@@ -270,13 +271,13 @@ def _ordered(column: Column, *, descending: bool) -> Column:
 
 def _each(parameter: str, conditions: Sequence[Any], clause: Callable[..., Column]) -> list[Column]:
     if len(conditions) > MAX_CONDITIONS:
-        raise BadParameter(parameter, f"more than {MAX_CONDITIONS} conditions")
+        raise BadParameter(parameter, say("too_many_conditions", most=MAX_CONDITIONS))
     clauses = []
     for position, condition in enumerate(conditions, 1):
         try:
             clauses.append(clause(*condition))
         except BadParameter as error:
-            raise BadParameter(parameter, f"condition {position}: {error}") from None
+            raise BadParameter(parameter, say("condition_wrong", condition=position, reason=error)) from None
     return clauses
 
 
@@ -289,14 +290,14 @@ def _listed(values: Any) -> Any:
 
 def _as_text(field: Field, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadParameter(field.name, f"expected text, got {type_name(value)}")
+        raise BadParameter(field.name, say("expected_text_got", got=type_name(value)))
     return str(value)
 
 
 def _rank(field: Field, value: Any) -> Any:
     """The number that the name of a rank stands for."""
     if value not in field.ranks:
-        raise BadParameter(field.name, f"expected one of {', '.join(field.ranks)}, got {shorten(value)}")
+        raise BadParameter(field.name, say("expected_one_of_got", expected=", ".join(field.ranks), got=shorten(value)))
     return field.ranks.index(value) + 1
 
 
@@ -305,7 +306,7 @@ def _integer(field: Field, value: Any) -> int:
         if isinstance(value, str) and len(value) <= 20:
             value = int(value)
     except ValueError:
-        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}") from None
+        raise BadParameter(field.name, say("expected_integer_got", got=shorten(value))) from None
     if not isinstance(value, int) or not -MAX_INTEGER <= value <= MAX_INTEGER:
-        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}")
+        raise BadParameter(field.name, say("expected_integer_got", got=shorten(value)))
     return int(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import sqlite3
@@ -28,6 +29,7 @@ from terrazzo.database.whole_statements import WholeConnection, ask_once
 from terrazzo.database.write_hold import WriteHold
 from terrazzo.errors import Unavailable
 from terrazzo.ports import at_work
+from terrazzo.reasons import say
 
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
@@ -35,6 +37,8 @@ KEPT_OPEN, MORE_IN_NEED = 5, 10  # connections to SQLite
 POSTGRESQL_CONNECTIONS, POSTGRESQL_MORE = 10, 10
 RESERVED = 4  # connections that companies leave to logins and to the platform itself
 STATEMENT_S = 10.0  # how long a statement may take
+_log = logging.getLogger(__name__)
+
 CLOSE_TIMEOUT_S = 5.0  # for statements that are under way, twice at most
 
 _MOST_WAITING = 1_000  # requests of a company that wait for the database
@@ -113,8 +117,14 @@ class Database:
         give_up_s = asyncio.get_running_loop().time() + CLOSE_TIMEOUT_S
         while self._in_use() and asyncio.get_running_loop().time() < give_up_s:  # noqa: ASYNC110 - the pool has no event
             await asyncio.sleep(0.005)  # SQLAlchemy gives them back in tasks of its own
-        for step in (self._settle, self.engine.dispose, self._settle):
-            await step()
+        await self._settle()
+        disposing = self._noted(self.engine.dispose(), "database: close all connections")
+        if (await asyncio.wait({disposing}, timeout=CLOSE_TIMEOUT_S))[0]:
+            disposing.result()
+        else:
+            _log.warning("database: connections were not closed within %g s", CLOSE_TIMEOUT_S)
+            disposing.cancel()
+        await self._settle()
 
     async def _settle(self) -> None:
         """Waits for connections that are being opened and threads that are being ended."""
@@ -235,14 +245,20 @@ class Database:
                 self._inside.discard(task)
 
     def _raise_translated(self, error: BaseException) -> None:
-        """Raises what is meant by an error of the database or its driver; returns where that is the error itself."""
+        """Raises what is meant by an error of the database or its driver; returns where that is the error itself.
+
+        Whoever is cancelled meanwhile has that told, and not what became of the connection: the error would take the
+        cancellation's place, and a task that goes on after a failure would never end.
+        """
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError from error
         if was_ended(error):
             limit = f"{self._statement_s:g} s (limits.statement_s)"
-            raise Unavailable(f"database: a statement took longer than {limit}, ask for less") from error
+            raise Unavailable(say("statement_took_too_long", limit=limit)) from error
         if isinstance(error, PoolTimeout):
-            raise Unavailable("database: all connections are in use, try again later") from error
+            raise Unavailable(say("database_busy")) from error
         if isinstance(error, _TRANSLATED) and is_passing(error):
-            raise Unavailable(f"database: {reason_of(error)}") from error
+            raise Unavailable(say("database_failed", why=reason_of(error))) from error
 
 
 class Reading:
@@ -290,6 +306,23 @@ class Reading:
                 database.turns.end(self._company_id)
         if isinstance(error, _TRANSLATED):
             database._raise_translated(error)
+
+
+@asynccontextmanager
+async def connected(url: str, *, data_dir: Path) -> AsyncIterator[AsyncConnection]:
+    """A transaction on a database as it is, migrated or not; an SQLite file that isn't there is made.
+
+    Raises:
+        DatabaseUnusable: it can't be reached; says why.
+    """
+    engine = _engine(url, data_dir, create=True)
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    except (DBAPIError, OSError) as error:
+        raise DatabaseUnusable(f"database.url: {reason_of(error)}") from error
+    finally:
+        await engine.dispose()
 
 
 async def _close_unused(opening: asyncio.Task[Any], connection: AsyncConnection) -> None:
@@ -348,8 +381,9 @@ def _engine(url: str, data_dir: Path, *, create: bool, named: str = "") -> Async
 def _parse_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise DatabaseUnusable(f"database.url: {error}") from None
+    except (ArgumentError, ValueError):  # what it says has a part of the password, where that broke the address
+        shape = "postgresql://user:password@host/database, in the password %40 for @, %2F for / and %3A for :"
+        raise DatabaseUnusable(f"database.url: expected {shape}") from None
     parsed = parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
     if parsed.drivername not in _DRIVERS.values():
         expected = " or ".join(sorted(set(_DRIVERS.values())))

@@ -31,9 +31,9 @@ class Uid(Enum):
     FROM_ID = "from id"  # the id as text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entity:
-    """The definition of a kind of record; a repository stores and finds records by it."""
+    """The definition of a kind of record; a repository stores and finds records by it. There is one of each kind."""
 
     name: str
     table: sa.Table

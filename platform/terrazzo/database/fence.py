@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from terrazzo.errors import Unavailable
+from terrazzo.reasons import say
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS terrazzo_leader (
@@ -65,12 +66,12 @@ class Fence:
         async with engine.begin() as connection:
             newest = (await connection.execute(_NEWEST, {"cluster": self.cluster})).scalar_one_or_none()
             if newest is not None and newest >= self.epoch:
-                raise Fenced(f"database: the cluster {self.cluster} has epoch {newest}, this node {self.epoch}")
+                raise Fenced(say("database_epoch", cluster=self.cluster, newest=newest, epoch=self.epoch))
             names = {"named": f"terrazzo {self.cluster} %", "own": self.application_name}
             await connection.execute(sa.text(_END_OTHERS), names)
             claimed = await connection.execute(sa.text(_CLAIM), given)
             if not claimed.rowcount:
-                raise Fenced(f"database: another node of the cluster {self.cluster} was faster")
+                raise Fenced(say("database_other_node_faster", cluster=self.cluster))
 
     async def check(self, connection: AsyncConnection) -> None:
         """Holds the epoch for a transaction.

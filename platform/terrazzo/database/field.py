@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -14,12 +13,11 @@ import sqlalchemy as sa
 
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import Steps, at_once
+from terrazzo.reasons import say, told_by
 
 BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its rows only by INTEGER PRIMARY KEY
 MAX_INTEGER = 2**63 - 1
 JSON_DEPTH = 64  # levels of JSON that a record keeps
-MASK = "******"  # stands for a secret: that there is one is said, never what it is
-_USERINFO = re.compile(r"^([^/?#]*//)[^/?#]*@")  # [RFC 3986, 3.2.1]
 _LONG_BYTES = 65_536
 _VALUES_A_STEP = 5_000  # of a structure, which are looked at in half a millisecond
 
@@ -78,7 +76,7 @@ class Field:
             value = self.default
         try:
             if self.required and (value is None or (isinstance(value, str) and not value.strip())):
-                raise ValueError("is required and can't be empty")
+                raise ValueError(say("is_required_not_empty"))
             value = value if value is None or self.read is None else self.read(value)
             if value is not None:
                 value = (yield from _reading_json(value)) if self.kind is FieldKind.JSON else self._parsed(value)
@@ -88,7 +86,7 @@ class Field:
                 yield
                 yield from self.check_steps(value)
         except ValueError as error:
-            raise BadParameter(self.name, str(error)) from None
+            raise BadParameter(self.name, told_by(error)) from None
         return value
 
     def _parsed(self, value: Any) -> Any:
@@ -151,20 +149,20 @@ def reference(name: str, entity: str, **rules: Any) -> Field:
 
 def _parse_text(field: Field, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected text, got {type_name(value)}")
+        raise ValueError(say("expected_text_got", got=type_name(value)))
     check_storable(value)
     if field.max_length is not None and len(value) > field.max_length:
-        raise ValueError(f"at most {field.max_length} characters, got {len(value)}")
+        raise ValueError(say("too_many_characters", most=field.max_length, got=len(value)))
     if field.choices and value not in field.choices:
-        raise ValueError(f"expected one of {', '.join(field.choices)}, got {shorten(value)}")
+        raise ValueError(say("expected_one_of_got", expected=", ".join(field.choices), got=shorten(value)))
     return value
 
 
 def _parse_integer(field: Field, value: Any) -> int:
     if not isinstance(value, int) or (isinstance(value, bool) and field.kind is not FieldKind.FLAG):
-        raise ValueError(f"expected an integer, got {type_name(value)}")
+        raise ValueError(say("expected_integer_got", got=type_name(value)))
     if not field.minimum <= value <= field.maximum:
-        raise ValueError(f"expected {field.minimum}..{field.maximum}, got {shorten(value)}")
+        raise ValueError(say("expected_range_got", least=field.minimum, most=field.maximum, got=shorten(value)))
     return int(value)
 
 
@@ -180,13 +178,13 @@ def _reading_json(value: Any) -> Steps[Any]:
             value = msgspec.json.decode(value)
             yield
         if not isinstance(value, list | dict):
-            raise ValueError(f"expected a JSON object or array, got {type_name(value)}")
+            raise ValueError(say("expected_json_got", got=type_name(value)))
         encoded = b"" if is_text else msgspec.json.encode(value)
         encoded.decode()
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(say("nested_too_deeply")) from None
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
-        raise ValueError(f"not valid JSON: {error}") from None
+        raise ValueError(say("not_valid_json", why=error)) from None
     yield
     yield from _checking_json(value)
     return msgspec.json.decode(encoded) if 0 < len(encoded) < _LONG_BYTES else value
@@ -201,7 +199,7 @@ def _checking_json(value: Any) -> Steps[None]:
             for outer in level[begin : begin + _VALUES_A_STEP]:
                 if isinstance(outer, str):
                     if "\0" in outer:
-                        raise ValueError("contains a NUL character")
+                        raise ValueError(say("contains_nul"))
                 elif isinstance(outer, dict):
                     inner += outer
                     inner += outer.values()
@@ -212,12 +210,12 @@ def _checking_json(value: Any) -> Steps[None]:
             return
         level = inner
     if level:
-        raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
+        raise ValueError(say("nested_deeper_than", most=JSON_DEPTH))
 
 
 def _parse_reference(field: Field, value: Any) -> int | str:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"expected a uid or an id, got {type_name(value)}")
+        raise ValueError(say("expected_uid_or_id_got", got=type_name(value)))
     return value
 
 
@@ -240,12 +238,7 @@ def check_depth(value: Any) -> None:
             return
         level = list(chain.from_iterable(each.values() if isinstance(each, dict) else each for each in nested))
     if level:
-        raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
-
-
-def without_userinfo(link: str) -> str:
-    """A URL with its user and password masked; any other text as it is."""
-    return _USERINFO.sub(rf"\g<1>{MASK}@", link)
+        raise ValueError(say("nested_deeper_than", most=JSON_DEPTH))
 
 
 def check_storable(value: str) -> None:
@@ -255,11 +248,11 @@ def check_storable(value: str) -> None:
         ValueError: it has a NUL character or an unpaired surrogate.
     """
     if "\0" in value:
-        raise ValueError("contains a NUL character")
+        raise ValueError(say("contains_nul"))
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError("contains an unpaired surrogate") from None
+        raise ValueError(say("contains_surrogate")) from None
 
 
 def storable_text(text: str) -> str:

@@ -15,6 +15,12 @@ from terrazzo.database.trigram_index import ensure_name_search
 
 _LOCK = 0x7E44A221  # PostgreSQL's advisory lock of whoever migrates
 
+_LOCK_NOT_AVAILABLE = "55P03"
+_HELD = (
+    "database.url: the migration gave up after 5 s, because another program holds a table that it changes"
+    " (pg_stat_activity and pg_locks say who); end that one's transaction, and start again: nothing was changed"
+)
+
 WRITING = {"terrazzo_writing": True}
 """The execution options that make a connection's transactions writing ones."""
 
@@ -63,7 +69,7 @@ async def migrate(engine: AsyncEngine) -> None:
     SQLite: a migration that fails because another process was faster counts as done.
 
     Raises:
-        DatabaseUnusable: the database was written by a newer version.
+        DatabaseUnusable: the database was written by a newer version, or another program holds its tables.
     """
     async with _turn(engine):
         await _migrate(engine)
@@ -79,7 +85,9 @@ async def _migrate(engine: AsyncEngine) -> None:
         try:
             async with engine.execution_options(**WRITING).connect() as connection:
                 await connection.run_sync(_upgrade)
-        except DBAPIError:
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+                raise DatabaseUnusable(_HELD) from error
             revision = await current_revision(engine)
             if revision == before:
                 raise

@@ -10,10 +10,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.conditions import Column, Selection
+from terrazzo.database.one_of import one_of
 
 OrderBy = tuple[str, bool] | None  # a column, and whether it falls
 
 _SIZE, _SKIPPED = "page_size", "page_skipped"  # parameters of the statements
+_FEW = 200  # records that fit: so many are looked for at once, and then their number is known, too
 
 
 class PageStatements:
@@ -23,12 +25,25 @@ class PageStatements:
 
     Args:
         where: all have to hold; what they compare with may be parameters, which ``read_page`` is given.
+        may_be_few: whether few records may fit, so that most have to be looked at for a page.
+        count: how many there are, where another table says so at once.
 
     Raises:
         BadParameter: an order that makes no sense.
     """
 
-    def __init__(self, rows: sa.Select[Any], selection: Selection, where: Sequence[Column], order_by: OrderBy) -> None:
+    def __init__(
+        self,
+        rows: sa.Select[Any],
+        selection: Selection,
+        where: Sequence[Column],
+        order_by: OrderBy,
+        *,
+        may_be_few: bool = False,
+        count: sa.Select[Any] | None = None,
+    ) -> None:
+        self.may_be_few = may_be_few
+        self._count = count
         self._rows = rows
         self._selection = selection
         self._where = where
@@ -49,7 +64,19 @@ class PageStatements:
     @cached_property
     def count(self) -> sa.Select[Any]:
         """How many records there are."""
+        if self._count is not None:
+            return self._count
         return sa.select(sa.func.count()).select_from(self._selection.table).where(*self._where)
+
+    @cached_property
+    def first_ids(self) -> sa.Select[Any]:
+        """The ids of the first records, in their order."""
+        size = sa.bindparam(_SIZE, type_=sa.BigInteger)
+        return sa.select(self._selection.ids).where(*self._where).order_by(*self._order).limit(size)
+
+    def of_ids(self, ids: Sequence[int]) -> sa.Select[Any]:
+        """The rows of some ids, in their order."""
+        return self._rows.where(one_of(self._selection.ids, ids)).order_by(*self._order)
 
     def _read(self, order: Sequence[Column]) -> sa.Select[Any]:
         ids = self._selection.ids
@@ -66,8 +93,17 @@ async def read_page(
     limit: int,
     parameters: Mapping[str, Any] | None = None,
 ) -> tuple[Sequence[sa.Row[Any]], int]:
-    """The rows of a page in their order, and the exact total."""
+    """The rows of a page in their order, and the exact total.
+
+    Where few records fit, looking for them is what takes time, and they are looked for once.
+    """
     given = parameters or {}
+    if statements.may_be_few and offset + limit <= _FEW:
+        ids = (await connection.execute(statements.first_ids, {_SIZE: _FEW + 1, **given})).scalars().all()
+        if len(ids) <= _FEW:
+            page = ids[offset : offset + limit]
+            found = (await connection.execute(statements.of_ids(page))).all() if page else ()
+            return found, len(ids)
     first: Sequence[sa.Row[Any]] = ()
     if not offset:
         first = (await connection.execute(statements.forwards, {_SIZE: limit, _SKIPPED: 0, **given})).all()

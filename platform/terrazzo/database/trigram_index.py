@@ -32,6 +32,7 @@ async def ensure_name_search(engine: AsyncEngine) -> None:
             lowered = (await connection.execute(sa.select(sa.func.lower(_LETTERS)))).scalar()
             if lowered != _LETTERS.lower():
                 return
+            await connection.execute(sa.text("SET LOCAL lock_timeout = '5s'"))  # the index can come later
             await connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
             for table in _SEARCHED:
                 await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # had another collation

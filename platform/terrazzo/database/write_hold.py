@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from terrazzo.errors import Unavailable
+from terrazzo.reasons import say
 
 WAIT_S = 15.0  # for the transactions that are under way
 
@@ -43,14 +44,14 @@ class WriteHold:
             Unavailable: a transaction took longer than ``wait_s``, or somebody holds already.
         """
         if not self._open.is_set():
-            raise Unavailable("database: writes are held already")
+            raise Unavailable(say("writes_held_already"))
         self._open.clear()
         try:
             try:
                 async with asyncio.timeout(wait_s):
                     await self._idle.wait()
             except TimeoutError:
-                raise Unavailable(f"database: a change took longer than {wait_s:g} s, try again later") from None
+                raise Unavailable(say("change_took_too_long", seconds=wait_s)) from None
             yield
         finally:
             self._open.set()

@@ -10,6 +10,7 @@ COMPANY = "Demo Works"
 CUSTOMER = "Blue Heron Beverages 蓝鹭饮料"
 USERS = {"demo-admin": "admin", "demo-operator": "operator", "demo-viewer": "viewer"}
 SPARE = "demo-spare"
+MISSET = "demo-meter-boiler"  # has a wrong password on purpose
 
 
 class DemoTerminal(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ TERMINALS = (
         device={"rated": 240, "last": {"LIMIT": 165}},
     ),
     DemoTerminal(uid="demo-line-1", name="Bottling line 1 controller 一号灌装线控制器"),
-    DemoTerminal(uid="demo-meter-boiler", name="Boiler house meter 锅炉房电表", type="Adapter-X", is_misset=True),
+    DemoTerminal(uid=MISSET, name="Boiler house meter 锅炉房电表", type="Adapter-X", is_misset=True),
 )
 _ENERGY = "Energy centre 动力站"
 _POWER = "Distribution 配电"
@@ -180,7 +181,7 @@ OBJECTS = (
         description="The terminal has the wrong pin 终端密码有误",
         kind="meter",
         group=_POWER,
-        terminals=("demo-meter-boiler",),
+        terminals=(MISSET,),
         model="PM-3",
     ),
     DemoObject(

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Set
 import msgspec
 
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
+from terrazzo.reasons import say
 from terrazzo.times import LATEST_US
 
 _AT_ONCE = 1_000  # series, and records of a page
@@ -52,7 +53,7 @@ class StoredAnswers:
         """
         names = sorted(map(_series, terminals))
         if names and not self._store.is_whole:
-            raise StoreUnavailable("records wait for the server")
+            raise StoreUnavailable(say("records_wait_for_server"))
         for start in range(0, len(names), _AT_ONCE):
             async for record in self._records(names[start : start + _AT_ONCE], time_us):
                 body = _decode(record.body)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from terrazzo.reasons import say
+
 MOST_WAVES = 20
 
 
@@ -14,12 +16,12 @@ def check_waves(waves: Any) -> None:
         ValueError: says what is wrong.
     """
     if not isinstance(waves, list) or not 1 <= len(waves) <= MOST_WAVES:
-        raise ValueError(f"expected an array of 1 to {MOST_WAVES} per cents")
+        raise ValueError(say("expected_waves", most=MOST_WAVES))
     for position, share in enumerate(waves, 1):
         if isinstance(share, bool) or not isinstance(share, int) or not 1 <= share <= 100:
-            raise ValueError(f"element {position}: expected a whole per cent from 1 to 100")
+            raise ValueError(say("wave_expected_per_cent", element=position))
     if sum(waves) != 100:
-        raise ValueError(f"the per cents add up to {sum(waves)}, not to 100")
+        raise ValueError(say("waves_not_100", sum=sum(waves)))
 
 
 def wave_numbers(count: int, waves: list[int]) -> list[int]:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 MAX_TEXT = 64  # characters of a command and of a value
 
@@ -71,7 +72,7 @@ def build_control(point: str, value: Any) -> bytes:
         BadParameter: names ``command``, whose point it is, or ``value``.
     """
     if point == "Act":
-        raise BadParameter("command", "'Act' is reserved: it is the key that names the action")
+        raise BadParameter("command", say("act_is_reserved"))
     value_text(value)
     return _encode({"Act": "Control", point: _wire_value(value)})
 
@@ -83,13 +84,13 @@ def check_command(command: Any) -> None:
         BadParameter: it is empty, too long, reserved or unsupported.
     """
     if not isinstance(command, str) or not command.strip():
-        raise BadParameter("command", "expected a point's name or one of Reboot, Diag, AXUpgrade")
+        raise BadParameter("command", say("expected_point_or_reserved"))
     if len(command) > MAX_TEXT:
-        raise BadParameter("command", f"longer than {MAX_TEXT} characters")
+        raise BadParameter("command", say("longer_than", most=MAX_TEXT))
     if not command.isprintable():
-        raise BadParameter("command", "contains a control character")
+        raise BadParameter("command", say("contains_control_character"))
     if command == "Upgrade":
-        raise BadParameter("command", "Upgrade is not supported; AXUpgrade is")
+        raise BadParameter("command", say("upgrade_not_supported"))
 
 
 def value_text(value: Any) -> str:
@@ -103,11 +104,11 @@ def value_text(value: Any) -> str:
     elif isinstance(value, bool | int | float) and math.isfinite(value):
         text = _encode(value).decode()
     else:
-        raise BadParameter("value", "expected text, a number or a boolean")
+        raise BadParameter("value", say("expected_scalar"))
     if len(text) > MAX_TEXT:
-        raise BadParameter("value", f"longer than {MAX_TEXT} characters")
+        raise BadParameter("value", say("longer_than", most=MAX_TEXT))
     if "\0" in text:
-        raise BadParameter("value", "contains a NUL character")
+        raise BadParameter("value", say("contains_nul"))
     return text
 
 
@@ -123,7 +124,7 @@ def _wire_value(value: Any) -> Any:
 
 def _upgrade(unit: str, firmware: Firmware, *, with_details: bool) -> dict[str, Any]:
     if unit not in FIRMWARE_UNITS:
-        raise BadParameter("value", f"expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade")
+        raise BadParameter("value", say("expected_for_upgrade", expected=" or ".join(FIRMWARE_UNITS)))
     file = f"{unit.lower()}_file"
     url, user, password = split_credentials(getattr(firmware, file), file)
     payload = {"Act": "AXUpgrade", "Unit": unit, "URL": url, "User": user, "Pwd": password}
@@ -151,14 +152,14 @@ def split_credentials(link: str, file: str) -> tuple[str, str, str]:
         BadParameter: ``value`` where there is no link, ``file`` where the link is no ftp or http URL.
     """
     if not link:
-        raise BadParameter("value", f"the terminal's configuration names no {file}")
+        raise BadParameter("value", say("configuration_names_no", what=file))
     try:
         parts = urlsplit(link)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise BadParameter(file, f"{link!r} is not a URL: {error}") from None
+        raise BadParameter(file, say("not_a_url", link=link, why=error)) from None
     if parts.scheme not in ("ftp", "http", "https") or not host:
-        raise BadParameter(file, f"{link!r}: expected an ftp or http URL")
+        raise BadParameter(file, say("expected_ftp_or_http", link=link))
     if parts.scheme != "ftp":
         return link, "", ""
     host = f"[{host}]" if ":" in host else host

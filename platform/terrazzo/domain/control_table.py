@@ -10,6 +10,7 @@ from terrazzo.domain.command_payload import FIRMWARE_UNITS, MAX_TEXT, RESERVED, 
 from terrazzo.domain.script_rows import check_distinct, check_texts
 from terrazzo.errors import BadParameter, Skipped
 from terrazzo.points import find_point, parse_point
+from terrazzo.reasons import say
 
 
 class ControlType(Enum):
@@ -50,7 +51,7 @@ def check_control_rows(rows: Any) -> None:
         try:
             check_control_row(ControlRow(*row))
         except ValueError as error:
-            raise ValueError(f"row {position}, {error}") from None
+            raise ValueError(say("control_row", row=position, reason=error)) from None
 
 
 def check_control_row(row: ControlRow) -> None:
@@ -62,20 +63,20 @@ def check_control_row(row: ControlRow) -> None:
     try:
         check_command(row.code)
     except BadParameter as error:
-        raise ValueError(f"column 1: {error.reason}") from None
+        raise ValueError(say("control_column_1", reason=error.reason)) from None
     if row.kind not in {kind.value for kind in ControlType}:
-        raise ValueError(f"column 4: expected OBJ or APR, got {row.kind!r:.32}")
+        raise ValueError(say("control_expected_kind", got=row.kind))
     try:
         position, rest = parse_point(row.point)
     except ValueError as error:
-        raise ValueError(f"column 5: {error}") from None
+        raise ValueError(say("control_column_5", reason=error)) from None
     keyless = not rest if position is not None else "." not in rest
     if row.code == "AXUpgrade" and row.default not in ("", *FIRMWARE_UNITS):
-        raise ValueError(f"column 6: expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade, got {row.default!r:.32}")
+        raise ValueError(say("control_expected_unit", expected=" or ".join(FIRMWARE_UNITS), got=row.default))
     if len(row.default) > MAX_TEXT:
-        raise ValueError(f"column 6: longer than {MAX_TEXT} characters")
+        raise ValueError(say("control_default_too_long", most=MAX_TEXT))
     if keyless and row.code not in RESERVED:
-        raise ValueError(f"column 5: {row.point!r:.80} names no point, and {row.code!r:.32} is no reserved command")
+        raise ValueError(say("control_no_point", point=row.point, code=row.code))
 
 
 def plan_command(
@@ -93,14 +94,14 @@ def plan_command(
     """
     row = next((ControlRow(*row) for row in rows if row[0] == command), None)
     if row is None:
-        raise Skipped(f"command: {command!r:.80} is not in the object's control script")
+        raise Skipped(say("command_not_in_script", command=command))
     try:
         point = find_point(row.point, terminals, is_known)
     except ValueError as error:
-        raise Skipped(f"command: {command!r:.80}: control point {error}") from None
+        raise Skipped(say("command_control_point", command=command, reason=error)) from None
     addresses_terminal = row.kind == ControlType.TERMINAL.value or not point.key
     if addresses_terminal and command in RESERVED:
         return ControlRowCommand(point.terminal_id, None, value or row.default)
     if not point.key:
-        raise Skipped(f"command: {command!r:.80}: control point {row.point!r:.80} names no point")
+        raise Skipped(say("command_names_no_point", command=command, point=row.point))
     return ControlRowCommand(point.terminal_id, point.key, value or row.default)

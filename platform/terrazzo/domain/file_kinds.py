@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 MAX_NAME = 128  # characters of a file's name
 _MOST_RAW = 4 * MAX_NAME  # before it is normalized and trimmed
@@ -82,12 +83,12 @@ def clean_name(name: str) -> str:
     last = name.replace("\\", "/").rpartition("/")[2]
     kept = "".join(character for character in last if unicodedata.category(character)[0] != "C")
     if len(kept) > _MOST_RAW:  # what many combining marks are normalized to takes time in proportion to their square
-        raise BadParameter("name", f"at most {MAX_NAME} characters, got {len(kept)}")
+        raise BadParameter("name", say("too_many_characters", most=MAX_NAME, got=len(kept)))
     found = unicodedata.normalize("NFC", kept).strip().lstrip(". ").rstrip(". ")
     if not found:
-        raise BadParameter("name", f"{name[:64]!r} is no file's name")
+        raise BadParameter("name", say("no_file_name", name=name[:64]))
     if len(found) > MAX_NAME:
-        raise BadParameter("name", f"at most {MAX_NAME} characters, got {len(found)}")
+        raise BadParameter("name", say("too_many_characters", most=MAX_NAME, got=len(found)))
     return found
 
 
@@ -100,7 +101,7 @@ def kind_of(name: str, allowed: Collection[str]) -> FileKind:
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     if ending not in allowed:
         shown = f".{ending[:16]}" if ending else "a name without an ending"
-        raise BadParameter("file", f"{shown} is not among the types that may be uploaded: {', '.join(sorted(allowed))}")
+        raise BadParameter("file", say("file_type_not_allowed", name=shown, allowed=", ".join(sorted(allowed))))
     return KINDS.get(ending, FileKind(BINARY))
 
 
@@ -112,6 +113,6 @@ def check_head(kind: FileKind, name: str, head: bytes) -> None:
     """
     found = head[kind.at :]
     if kind.begins and not found.startswith(kind.begins):
-        raise BadParameter("file", f"the content of {name} is not {kind.media_type}")
+        raise BadParameter("file", say("file_content_is_not", name=name, kind=kind.media_type))
     if kind.is_text and b"\0" in head:
-        raise BadParameter("file", f"the content of {name} is not text, which {kind.media_type} is")
+        raise BadParameter("file", say("file_content_not_text", name=name, kind=kind.media_type))

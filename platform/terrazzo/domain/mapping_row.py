@@ -21,6 +21,7 @@ from terrazzo.expressions.functions import as_number
 from terrazzo.expressions.tokens import ExpressionError
 from terrazzo.expressions.tree import Call, Comparison, Constant, Name, Node, X, with_name
 from terrazzo.points import parse_point
+from terrazzo.reasons import say, told_by
 
 MAX_CODE = 64
 MAX_LABEL = 255
@@ -47,8 +48,8 @@ class RowError(ValueError):
     """A row that is wrong; ``str()`` names row and column, counted from 1. Column 0: the row as a whole."""
 
     def __init__(self, row: int, column: int, reason: str) -> None:
-        place = f"row {row}, column {column}" if column else f"row {row}"
-        super().__init__(f"{place}: {reason}")
+        at = say("row_column_wrong", row=row, column=column, reason=reason)
+        super().__init__(at if column else say("row_wrong", row=row, reason=reason))
         self.row, self.column, self.reason = row, column, reason
 
 
@@ -90,7 +91,7 @@ def parse_row(cells: Any, number: int) -> MappingRow:
     """
     if not isinstance(cells, list) or len(cells) not in WIDTHS:
         got = f"{len(cells)}" if isinstance(cells, list) else "something else"
-        raise RowError(number, 0, f"expected an array of 6, 7 or 8 elements, got {got}")
+        raise RowError(number, 0, say("mapping_expected_row", got=got))
     return _RowReader(cells, number).read()
 
 
@@ -109,7 +110,7 @@ class _RowReader:
         fields = {RowKind.STA: self._sta, RowKind.EVNT: self._evnt, RowKind.FUNC: self._func, RowKind.COL: self._col}
         given = fields.get(kind, self._stt)()
         if kind is not RowKind.EVNT and len(self._cells) == 7 and self._text(7):
-            raise self._error(7, "only an EVNT row has a condition")
+            raise self._error(7, say("mapping_condition_without_event"))
         return MappingRow(
             number=self._number,
             code=code,
@@ -128,26 +129,26 @@ class _RowReader:
     def _text(self, column: int) -> str:
         cell = self._cells[column - 1]
         if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-            raise self._error(column, "expected text")
+            raise self._error(column, say("expected_text"))
         return str(cell).strip()
 
     def _code(self) -> str:
         cell = self._cells[0]
         code = cell.strip() if isinstance(cell, str) else ""
         if not code:
-            raise self._error(1, "expected a code")
+            raise self._error(1, say("expected_a_code"))
         if len(code) > MAX_CODE:
-            raise self._error(1, f"longer than {MAX_CODE} characters")
+            raise self._error(1, say("longer_than", most=MAX_CODE))
         if not code.isprintable() or set("{}") & set(code):
-            raise self._error(1, "contains a brace or a control character")
+            raise self._error(1, say("contains_brace"))
         if code in RESERVED:
-            raise self._error(1, f"{code!r} has a meaning of its own")
+            raise self._error(1, say("code_reserved", code=code))
         return code
 
     def _label(self, column: int) -> str:
         label = self._text(column)
         if len(label) > MAX_LABEL:
-            raise self._error(column, f"longer than {MAX_LABEL} characters")
+            raise self._error(column, say("longer_than", most=MAX_LABEL))
         return label
 
     def _kind(self) -> RowKind:
@@ -155,14 +156,14 @@ class _RowReader:
             return RowKind(self._text(4))
         except ValueError:
             expected = ", ".join(kind.value for kind in RowKind)
-            raise self._error(4, f"expected one of {expected}, got {self._text(4)[:20]!r}") from None
+            raise self._error(4, say("expected_one_of_got", expected=expected, got=f"{self._text(4)[:20]!r}")) from None
 
     def _trigger(self) -> str:
         if not self._is_long:
             return "Changed"
         trigger = self._text(5) or "Changed"
         if trigger not in ("Changed", "Cycled"):
-            raise self._error(5, f"expected Changed or Cycled, got {trigger[:20]!r}")
+            raise self._error(5, say("expected_trigger", got=trigger[:20]))
         return trigger
 
     def _function(self, *allowed: str) -> str:
@@ -171,7 +172,7 @@ class _RowReader:
             return allowed[0]
         function = self._text(7) or allowed[0]
         if function not in allowed:
-            raise self._error(7, f"expected {' or '.join(allowed)}, got {function[:20]!r}")
+            raise self._error(7, say("expected_function", expected=" or ".join(allowed), got=function[:20]))
         return function
 
     def _expression(self, column: int) -> Expression | None:
@@ -181,16 +182,16 @@ class _RowReader:
         try:
             return parse_expression(text)
         except ExpressionError as error:
-            raise self._error(column, str(error)) from None
+            raise self._error(column, told_by(error)) from None
 
     def _point(self) -> str:
         text = self._text(self._source)
         try:
             position, rest = parse_point(text)
         except ValueError as error:
-            raise self._error(self._source, str(error)) from None
+            raise self._error(self._source, told_by(error)) from None
         if not rest or (position is None and "." not in rest.strip(".")):
-            raise self._error(self._source, f"{text!r:.80} names a terminal; expected .<point> behind it")
+            raise self._error(self._source, say("expected_point_behind", text=text))
         return text
 
     def _interval(self) -> int:
@@ -201,7 +202,7 @@ class _RowReader:
 
     def _seconds(self, number: float) -> int:
         if not 0 < number <= MAX_WINDOW_S:
-            raise self._error(self._source, f"expected seconds, more than 0 and at most {MAX_WINDOW_S}")
+            raise self._error(self._source, say("expected_window_up_to", most=MAX_WINDOW_S))
         return max(1, math.floor(number * 1e6))
 
     def _sta(self) -> dict[str, Any]:
@@ -212,32 +213,32 @@ class _RowReader:
         self._function("@Expr")
         expression = self._expression(self._argument)
         if expression is None:
-            raise self._error(self._argument, "a FUNC row needs an expression")
+            raise self._error(self._argument, say("func_needs_expression"))
         if X in expression.names:
-            raise self._error(self._argument, "a FUNC row has no point and so no x")
+            raise self._error(self._argument, say("func_has_no_x"))
         interval_us = self._interval()
         if not interval_us and self._text(self._source):
             expected = "an interval in seconds, or nothing" if self._trigger() == "Cycled" else "nothing"
-            raise self._error(self._source, f"a FUNC row has no point; expected {expected}")
+            raise self._error(self._source, say("func_has_no_point", expected=expected))
         return {"expression": expression, "interval_us": interval_us}
 
     def _col(self) -> dict[str, Any]:
         self._function("@Expr")
         project = self._text(self._source)
         if not project:
-            raise self._error(self._source, "expected the project that collects the value")
+            raise self._error(self._source, say("expected_collecting_project"))
         return {"project": project, "expression": self._expression(self._argument)}
 
     def _stt(self) -> dict[str, Any]:
         self._function("@Expr", "@Stat")
         number = as_number(self._text(self._source)) if self._text(self._source) else None
         if number is None:
-            raise self._error(self._source, "expected a window in seconds")
+            raise self._error(self._source, say("expected_window"))
         given = self._structure(self._argument)
         if not isinstance(given, dict) or not isinstance(given.get("of"), str) or set(given) != {"fn", "of"}:
-            raise self._error(self._argument, 'expected {"fn": ..., "of": code}')
+            raise self._error(self._argument, say("expected_statistic_object"))
         if given["fn"] not in STATISTICS:
-            raise self._error(self._argument, f"fn: expected one of {', '.join(sorted(STATISTICS))}")
+            raise self._error(self._argument, say("statistic_expected", expected=", ".join(sorted(STATISTICS))))
         return {"window_us": self._seconds(number), "fn": given["fn"], "of": given["of"].strip()}
 
     def _structure(self, column: int) -> Any:
@@ -258,13 +259,13 @@ class _RowReader:
         condition = self._long_condition() if self._is_long else self._expression(column)
         expression = self._expression(6) if column == 7 else None
         if condition is None:
-            raise self._error(column, "an EVNT row needs a condition")
+            raise self._error(column, say("event_needs_condition"))
         if is_code and source:
             text = condition.text if self._text(7) == "@Condition" else f"{source}{condition.text.removeprefix(X)}"
             condition = expression_of(text, with_name(condition.tree, X, source))
         for place, used in ((column, condition), (6, expression)):
             if not point and used is not None and X in used.names:
-                raise self._error(place, "x is used and the row has no point")
+                raise self._error(place, say("x_without_point"))
         return {"point": point, "interval_us": interval_us, "condition": condition, "expression": expression}
 
     def _long_condition(self) -> Expression | None:
@@ -275,12 +276,12 @@ class _RowReader:
             return _compare("==", self._operand(self._cells[7]))
         given = self._structure(8)
         if not isinstance(given, list) or len(given) != 2 or given[0] not in list(_OPERATORS):
-            raise self._error(8, f"expected [operator, value] with one of {' '.join(_OPERATORS)}")
+            raise self._error(8, say("expected_comparison", operators=" ".join(_OPERATORS)))
         return _compare(_OPERATORS[given[0]], self._operand(given[1]))
 
     def _operand(self, cell: Any) -> Any:
         if not isinstance(cell, str | int | float) or (isinstance(cell, float) and not math.isfinite(cell)):
-            raise self._error(8, "expected a value to compare with")
+            raise self._error(8, say("expected_value_to_compare"))
         number = as_number(cell)
         return cell.strip() if number is None and isinstance(cell, str) else number
 

@@ -16,6 +16,7 @@ from terrazzo.domain.mapping_row import MappingRow, RowError, RowKind, parse_row
 from terrazzo.domain.script_rows import check_cells, parts_check
 from terrazzo.loop_pauses import Steps, at_once
 from terrazzo.points import Reference
+from terrazzo.reasons import say
 
 MAX_ROWS = 1_000
 _FIRST_SOURCE = 5  # the column from which on rows have points and expressions
@@ -143,9 +144,9 @@ def mapping_problems(rows: Any) -> Steps[list[RowError]]:
 
 def _check_size(rows: Any) -> None:
     if not isinstance(rows, list):
-        raise ValueError("expected an array of rows")
+        raise ValueError(say("expected_rows"))
     if len(rows) > MAX_ROWS:
-        raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
+        raise ValueError(say("too_many_rows_got", most=MAX_ROWS, got=len(rows)))
 
 
 def parse_table(rows: Any) -> MappingTable:
@@ -178,7 +179,7 @@ def _places(rows: Sequence[MappingRow]) -> dict[str, int]:
     places: dict[str, int] = {}
     for place, row in enumerate(rows):
         if row.code in places:
-            raise RowError(row.number, 1, f"{row.code!r} is the code of row {places[row.code] + 1} too")
+            raise RowError(row.number, 1, say("code_of_other_row", code=row.code, row=places[row.code] + 1))
         places[row.code] = place
     return places
 
@@ -186,9 +187,9 @@ def _places(rows: Sequence[MappingRow]) -> dict[str, int]:
 def _check_names(row: MappingRow, rows: Sequence[MappingRow], places: Mapping[str, int]) -> None:
     for name, column in row.names:
         if name not in places:
-            raise RowError(row.number, column, f"no row has the code {name[:64]!r}")
+            raise RowError(row.number, column, say("no_row_with_code", code=name[:64]))
         if rows[places[name]].kind is RowKind.EVNT:
-            raise RowError(row.number, column, f"{name!r} is an event, not a variable")
+            raise RowError(row.number, column, say("is_an_event", code=name))
 
 
 def _in_order(rows: Sequence[MappingRow], places: Mapping[str, int]) -> Steps[tuple[MappingRow, ...]]:
@@ -204,7 +205,7 @@ def _in_order(rows: Sequence[MappingRow], places: Mapping[str, int]) -> Steps[tu
     except CycleError as error:
         circle = error.args[1]
         row = rows[min(places[code] for code in circle)]
-        raise RowError(row.number, row.expression_column, f"goes in circles: {' -> '.join(circle)}") from None
+        raise RowError(row.number, row.expression_column, say("circular", codes=" -> ".join(circle))) from None
 
 
 def _rule(row: MappingRow) -> str:

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from terrazzo.reasons import say
+
 MAX_DEPTH = 32  # objects within objects, the payload itself included
 
 Points = dict[str, Any]
@@ -28,6 +30,7 @@ class RejectKind(Enum):
     SEALED = "sealed"  # a sealed payload that does not open, or a plain one where sealed ones are due
     DECODER = "decoder"  # refused by a decoder of the configuration's, or that one can't be had
     SERIES = "series"  # on one topic more than a terminal may have recorded
+    FRONT = "front"  # refused by a front already, whose own figures say why
 
 
 class Reject(Exception):
@@ -144,14 +147,14 @@ def _count_points(points: Points, around: int, limits: PointLimits) -> int:
     if around + longest > limits.name_chars:
         shown = _shown(next(name for name in points if len(name) == longest))
         most = f"longer than {limits.name_chars} characters with the objects around it"
-        raise Reject(RejectKind.SHAPE, f"{shown}: a point's name is {most}")
+        raise Reject(RejectKind.SHAPE, say("point_name_wrong", name=shown, expected=most))
     count = len(points)
     if count <= limits.points:
         for name, value in points.items():
             if type(value) is dict:
                 count += _count_points(value, around + len(name) + 1, limits)
     if count > limits.points:
-        raise Reject(RejectKind.SHAPE, f"more than {limits.points} points and objects")
+        raise Reject(RejectKind.SHAPE, say("too_many_points", most=limits.points))
     return count
 
 
@@ -176,32 +179,32 @@ def _decode_other(payload: bytes) -> Points:
 def _explained(payload: bytes) -> Reject:
     """Decodes a refused payload again to find the reason, and the name of the point that is at fault."""
     if not payload:
-        return Reject(RejectKind.MALFORMED, "the payload is empty")
+        return Reject(RejectKind.MALFORMED, say("payload_empty"))
     try:
         if payload[0] in _MAP_STARTS:
             points = _any_msgpack(payload)
         elif payload[0] in _JSON_STARTS or payload.lstrip()[:1] in b'["-0123456789tfn':
             points = _any_json(payload)
         else:
-            return Reject(RejectKind.MALFORMED, f"neither JSON nor a MessagePack map: first byte 0x{payload[0]:02x}")
+            return Reject(RejectKind.MALFORMED, say("payload_unknown_format", byte=payload[0]))
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
         return _malformed(error)
     if type(points) is not dict:
-        return Reject(RejectKind.SHAPE, f"the payload is {_kind(points)}, not an object of points")
+        return Reject(RejectKind.SHAPE, say("payload_no_object", got=_kind(points)))
     fault = _fault_of(points, "", 1)
-    return Reject(RejectKind.SHAPE, fault or "a name occurs twice, and what it hides is not a value")
+    return Reject(RejectKind.SHAPE, fault or say("name_twice"))
 
 
 def _fault_of(points: dict[Any, Any], path: str, depth: int) -> str | None:
     if depth > MAX_DEPTH:
-        return f"objects nested deeper than {MAX_DEPTH}"
+        return say("objects_too_deep", most=MAX_DEPTH)
     for name, value in points.items():
         if type(name) is not str:
-            return f"{_shown(path) or 'the payload'}: a point name is {_kind(name)}, not a string"
+            return say("point_name_no_text", place=_shown(path) or "the payload", got=_kind(name))
         point = f"{path}{name}"
         fault = _fault_of(value, f"{point}.", depth + 1) if type(value) is dict else _fault_of_value(value)
         if fault is not None:
-            return fault if type(value) is dict else f"{_shown(point)}: {fault}"
+            return fault if type(value) is dict else say("point_wrong", point=_shown(point), reason=fault)
     return None
 
 
@@ -209,17 +212,17 @@ def _fault_of_value(value: Any) -> str | None:
     if value is None or isinstance(value, bool | str):
         return None
     if isinstance(value, int):
-        return None if -(2**63) <= value < 2**63 else "an integer beyond 64 bits"
+        return None if -(2**63) <= value < 2**63 else say("integer_too_large")
     if isinstance(value, float):
-        return None if math.isfinite(value) else f"{value} is not a number"
-    return f"{_kind(value)} is not a value"
+        return None if math.isfinite(value) else say("not_a_number", value=value)
+    return say("not_a_value", got=_kind(value))
 
 
 def _malformed(error: Exception) -> Reject:
     if isinstance(error, RecursionError):
-        return Reject(RejectKind.SHAPE, f"objects nested deeper than {MAX_DEPTH}")
+        return Reject(RejectKind.SHAPE, say("objects_too_deep", most=MAX_DEPTH))
     if isinstance(error, UnicodeDecodeError):
-        return Reject(RejectKind.MALFORMED, "a string is not UTF-8")
+        return Reject(RejectKind.MALFORMED, say("string_not_utf8"))
     return Reject(RejectKind.MALFORMED, _shown(str(error), 200))
 
 

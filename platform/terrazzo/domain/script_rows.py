@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import ExpressionError
 from terrazzo.loop_pauses import Steps
+from terrazzo.reasons import Said, say, told_by
 
 MAX_ROWS = 1_000
 MAX_CODES = 100
@@ -44,7 +45,7 @@ def check_cells(rows: list[Any]) -> None:
     for number, row in enumerate(rows, 1):
         for column, cell in enumerate(row if isinstance(row, list) else (), 1):
             if isinstance(cell, str) and len(cell) > MAX_CELL:
-                raise ValueError(f"row {number}, column {column}: at most {MAX_CELL} characters, got {len(cell)}")
+                raise ValueError(_at(number, column, say("too_many_characters", most=MAX_CELL, got=len(cell))))
 
 
 def parts_check(rows: list[Any], first: int) -> Steps[None]:
@@ -58,20 +59,20 @@ def parts_check(rows: list[Any], first: int) -> Steps[None]:
         for cell in row[first - 1 :] if isinstance(row, list) else ():
             parts += len(_PART.findall(cell)) if isinstance(cell, str) else 1
         if parts > MAX_PARTS:
-            raise ValueError(f"row {number}: more than {MAX_PARTS} names, numbers and signs in all rows to here")
+            raise ValueError(_at(number, 0, say("too_many_tokens", most=MAX_PARTS)))
         yield
 
 
 def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
     """Checks that rows are arrays of one of these lengths, each beginning with a code. Raises ``ValueError``."""
     if not isinstance(rows, list):
-        raise ValueError("expected an array of rows")
+        raise ValueError(say("expected_rows"))
     for number, row in enumerate(rows, 1):
         if not isinstance(row, list) or len(row) not in widths:
             got = f"{len(row)}" if isinstance(row, list) else "something else"
-            raise ValueError(f"row {number}: expected an array of {' or '.join(map(str, widths))} elements, got {got}")
+            raise ValueError(_at(number, 0, say("expected_elements", expected=" or ".join(map(str, widths)), got=got)))
         if not isinstance(row[0], str) or not row[0].strip():
-            raise ValueError(f"row {number}, column 1: expected a code")
+            raise ValueError(_at(number, 1, say("expected_a_code")))
 
 
 def check_retainer_rows(rows: Any) -> None:
@@ -80,7 +81,7 @@ def check_retainer_rows(rows: Any) -> None:
     check_distinct(rows)
     for number, row in enumerate(rows, 1):
         if not row[3].strip():
-            raise ValueError(f"row {number}, column 4: expected an open value")
+            raise ValueError(_at(number, 4, say("expected_open_value")))
 
 
 def check_statistics_rows(rows: Any) -> None:
@@ -90,12 +91,10 @@ def check_statistics_rows(rows: Any) -> None:
     for number, (_, function, code) in enumerate(rows, 1):
         duration = parse_duration(function) is not None
         if function.strip() not in STATISTICS and not duration:
-            raise ValueError(
-                f"row {number}, column 2: expected one of {', '.join(STATISTICS)}, duration(code==value), "
-                f"got {function[:60]!r}"
-            )
+            told = say("expected_statistic", expected=", ".join(STATISTICS), got=function[:60])
+            raise ValueError(_at(number, 2, told))
         if not code.strip() and not duration:  # which names its code itself
-            raise ValueError(f"row {number}, column 3: expected a code")
+            raise ValueError(_at(number, 3, say("expected_a_code")))
 
 
 def calculate_rows_check(rows: Any) -> Steps[None]:
@@ -105,44 +104,44 @@ def calculate_rows_check(rows: Any) -> Steps[None]:
     yield from parts_check(rows, 2)
     for number, row in enumerate(rows, 1):
         if not row[1].strip():
-            raise ValueError(f"row {number}, column 2: expected an expression")
+            raise ValueError(_at(number, 2, say("expected_expression")))
         try:
             parse_expression(row[1])
         except ExpressionError as error:
-            raise ValueError(f"row {number}, column 2: {error}") from None
+            raise ValueError(_at(number, 2, told_by(error))) from None
         yield
 
 
 def check_codes(codes: Any) -> None:
     """Checks a list of codes: 1 to ``MAX_CODES``, none twice. Raises ``ValueError``."""
     if not isinstance(codes, list) or not codes:
-        raise ValueError("expected an array of codes")
+        raise ValueError(say("expected_codes"))
     if len(codes) > MAX_CODES:
-        raise ValueError(f"at most {MAX_CODES} codes, got {len(codes)}")
+        raise ValueError(say("too_many_codes_got", most=MAX_CODES, got=len(codes)))
     for number, code in enumerate(codes, 1):
         if not isinstance(code, str) or not code.strip():
-            raise ValueError(f"element {number}: expected a code")
+            raise ValueError(say("element_expected_code", element=number))
         if len(code) > MAX_CODE:
-            raise ValueError(f"element {number}: longer than {MAX_CODE} characters")
+            raise ValueError(say("element_too_long", element=number, most=MAX_CODE))
         if code in codes[: number - 1]:
-            raise ValueError(f"element {number}: {code[:60]!r} is listed twice")
+            raise ValueError(say("element_twice", element=number, code=code[:60]))
 
 
 def check_object(value: Any) -> None:
     """Checks that a JSON value is an object, not an array. Raises ``ValueError``."""
     if not isinstance(value, dict):
-        raise ValueError("expected a JSON object, got an array")
+        raise ValueError(say("expected_object_got_array"))
 
 
 def check_texts(rows: Any, width: int) -> None:
     """Checks that there are at most ``MAX_ROWS`` rows of ``width`` texts, none too long. Raises ``ValueError``."""
     check_rows(rows, (width,))
     if len(rows) > MAX_ROWS:
-        raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
+        raise ValueError(say("too_many_rows_got", most=MAX_ROWS, got=len(rows)))
     for number, row in enumerate(rows, 1):
         for column, text in enumerate(row, 1):
             if not isinstance(text, str):
-                raise ValueError(f"row {number}, column {column}: expected text")
+                raise ValueError(_at(number, column, say("expected_text")))
     check_cells(rows)
 
 
@@ -152,4 +151,11 @@ def check_distinct(rows: list[list[str]]) -> None:
     for number, row in enumerate(rows, 1):
         before = first.setdefault(row[0], number)
         if before != number:
-            raise ValueError(f"row {number}, column 1: {row[0][:60]!r} is the name of row {before} too")
+            raise ValueError(_at(number, 1, say("name_of_other_row", name=row[0][:60], row=before)))
+
+
+def _at(row: int, column: int, reason: str) -> Said:
+    """The reason behind its place, counted from 1; column 0: the row as a whole."""
+    if not column:
+        return say("row_wrong", row=row, reason=reason)
+    return say("row_column_wrong", row=row, column=column, reason=reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.reasons import say
+
 CHANNELS = "ravpin"
 """The channels: real-time values, alarms, versions, parameters, information, notices."""
 
@@ -40,27 +42,27 @@ def parse_topic_permission(text: str) -> TopicPermission:
         elif verb == "sub" and filters is None:
             filters = tuple(map(_parse_filter, items))
         else:
-            raise ValueError(f"{part.strip()!r}: expected 'all', or 'pub:<channels>' and 'sub:<filters>', each once")
+            raise ValueError(say("access_expected", part=part.strip()))
     return TopicPermission(channels or frozenset(), filters or ())
 
 
 def _parse_channels(items: list[str]) -> frozenset[str]:
     for item in items:
         if item not in _CHANNEL_SET:
-            raise ValueError(f"pub: {item!r} is not a channel; the channels are {', '.join(CHANNELS)}")
+            raise ValueError(say("pub_no_channel", channel=item, channels=", ".join(CHANNELS)))
     return frozenset(items)
 
 
 def _parse_filter(item: str) -> str:
     levels = item.split("/")
     if not item or "\0" in item:
-        raise ValueError(f"sub: {item!r} is not a topic filter")
+        raise ValueError(say("sub_no_filter", filter=item))
     if levels[0] == "$share":
-        raise ValueError(f"sub: {item!r}: name the filter without $share; a shared subscription is judged by it")
+        raise ValueError(say("sub_shared", filter=item))
     for depth, level in enumerate(levels, 1):
         misplaced = level == "#" and depth < len(levels)
         if misplaced or (len(level) > 1 and ("#" in level or "+" in level)):
-            raise ValueError(f"sub: {item!r}: '#' stands alone at the end, '+' alone in its level")
+            raise ValueError(say("sub_wildcards", filter=item))
     return item
 
 

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
-from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, DeliveryFate, Presence, RetainedTopic
+from terrazzo.ports.bus import (
+    BrokerSubscription,
+    ConnectedClient,
+    DeliveryFate,
+    Presence,
+    RetainedTopic,
+    TerminalsElsewhere,
+)
+from terrazzo.ports.tracing import HEADER
+from terrazzo.reasons import say
 from terrazzo.terminals.presence import PROTOCOLS, PresenceRegister
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.hooks import Client, Outcome
@@ -17,6 +26,7 @@ from terrazzo_broker.topics.owners import EVERYBODY
 from terrazzo_broker.tracing.packet_tap import OnPacket
 
 ADMINISTRATIVE_ACTION = 0x98
+SESSION_TAKEN_OVER = 0x8E
 _LEVELS = 200  # of a topic filter
 
 
@@ -28,6 +38,7 @@ class EmbeddedBus:
         self._presence = presence
         self._seals = seals
         self._broker: Broker | None = None
+        self.elsewhere: TerminalsElsewhere | None = None  # at fronts
         self._holding: set[str] = set()  # who has stopped the reading
         self._sources: dict[str, Callable[[], None]] = {}
 
@@ -35,10 +46,21 @@ class EmbeddedBus:
         """Names the broker; called once, before it listens."""
         self._broker = broker
 
-    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[DeliveryFate], None]) -> bool:
+    def send(
+        self,
+        uid: str,
+        payload: bytes,
+        *,
+        correlation: bytes,
+        on_fate: Callable[[DeliveryFate], None],
+        traceparent: str = "",
+    ) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, sealed where the terminal's payloads are."""
         terminal = self._registry.terminal(uid)
         client = None if self._broker is None else self._broker.client(uid)
+        if client is None and terminal is not None and terminal.is_admitted and self._is_elsewhere(uid):
+            self._send_elsewhere(uid, payload, correlation, on_fate)
+            return True
         if self._broker is None or terminal is None or client is None or not _is_of(client, terminal):
             return False
         seal = self._seals.of(terminal)
@@ -48,8 +70,22 @@ class EmbeddedBus:
             payload if seal is None else seal.seal(payload),
             correlation_data=correlation,
             response_topic=f"g/{uid}/{ANSWER_CHANNEL}",
+            user_properties=((HEADER, traceparent),) if traceparent else (),
             on_outcome=lambda outcome: on_fate(_fate(outcome)),
         )
+
+    def _is_elsewhere(self, uid: str) -> bool:
+        return self.elsewhere is not None and self.elsewhere.holds(uid)
+
+    def _send_elsewhere(
+        self, uid: str, payload: bytes, correlation: bytes, on_fate: Callable[[DeliveryFate], None]
+    ) -> None:
+        def on_sent(is_sent: bool) -> None:
+            if not is_sent:
+                on_fate(DeliveryFate.LOST)
+
+        assert self.elsewhere is not None  # it was asked
+        self.elsewhere.send(uid, payload, correlation=correlation, on_sent=on_sent, on_fate=on_fate)
 
     def tell(self, uid: str, payload: bytes) -> bool:
         """Sends on ``p2p/<uid>`` at QoS 1 to this client alone, as it is: kept, journaled and bridged nowhere."""
@@ -104,21 +140,38 @@ class EmbeddedBus:
     def retained(self, owner: str | None, pattern: str) -> Iterator[RetainedTopic | None]:
         """The retained messages of an owner, of all for None, that a topic filter matches; None for what doesn't."""
         if not is_topic_filter(pattern, levels=_LEVELS):
-            raise ValueError("is no topic filter")
+            raise ValueError(say("no_topic_filter"))
         return iter(()) if self._broker is None else _retained(self._broker, owner, pattern)
 
     def add_source(self, client_id: str, cut: Callable[[], None]) -> None:
-        """Names who reports without a connection to the broker: ``cut`` ends its own."""
+        """Names who reports without a connection to the broker, alone or for others (``<client_id>/<uid>``).
+
+        ``cut`` ends its own.
+        """
         self._sources[client_id] = cut
 
     def kick(self, client_id: str) -> bool:
         """Ends a live connection; the session stays."""
-        if client_id in self._sources:
-            self._sources[client_id]()
+        cut = self._sources.get(client_id.partition("/")[0])  # no uid has a slash
+        if cut is not None:
+            cut()
             return True
         return self._broker is not None and self._broker.disconnect(
             client_id, ADMINISTRATIVE_ACTION, text="by an operator"
         )
+
+    def end_taken_over(self, uid: str) -> None:
+        """Ends a connection as another one with its client id is to be on another node."""
+        if self._broker is not None:
+            self._broker.disconnect(uid, SESSION_TAKEN_OVER)
+
+    def end_older(self, uid: str, time_us: int) -> bool:
+        """Ends a connection that was made before a time, as ``end_taken_over``; False where it was made later."""
+        client = None if self._broker is None else self._broker.client(uid)
+        if client is not None and client.connected_us >= time_us:
+            return False
+        self.end_taken_over(uid)
+        return True
 
     def end(self, uid: str, why: str = "") -> None:
         """Ends a terminal's connection and session; ``why`` as for ``disconnect``."""

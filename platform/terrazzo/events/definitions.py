@@ -13,6 +13,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.events.definition import MOST_CLEARED, UNDEFINED, EventDefinition, parse_event_definitions
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.reasons import say
 
 
 class DefinedEvent(NamedTuple):
@@ -52,10 +53,10 @@ class EventDefinitions:
             if code not in known:
                 raise NotFound("code", code)
             if len(values.get("clears", ())) > MOST_CLEARED:
-                raise BadParameter("clears", f"at most {MOST_CLEARED} codes")
+                raise BadParameter("clears", say("too_many_codes", most=MOST_CLEARED))
             for cleared in values.get("clears", ()):
                 if cleared not in known:
-                    raise BadParameter("clears", f"the mapping has no event {cleared!r:.70}")
+                    raise BadParameter("clears", say("mapping_has_no_event", event=cleared))
             said = msgspec.to_builtins(known[code].said) | dict(values)
             events = {**(row["events"] or {}), code: said}
             row = await self._mappings.update(actor, row["id"], {"events": events})

@@ -17,6 +17,7 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.events import LABEL
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import NotFound, Unavailable
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 SETTLED_WITHIN_S = 10.0  # how long store and database may take to store the closing
@@ -84,7 +85,7 @@ class LabelRecords(CompanyRecords):
             async with asyncio.timeout(SETTLED_WITHIN_S):
                 await self._closer.close_label(*named)
         except TimeoutError:
-            raise Unavailable("the label closes as soon as the store and the database answer") from None
+            raise Unavailable(say("label_closes_later")) from None
         columns = self.table.c
         wanted = (columns.object_id == object_id, columns.project_id == script["id"], columns.code == code)
         query = sa.select(self.table).where(*wanted).order_by(columns.id.desc()).limit(1)

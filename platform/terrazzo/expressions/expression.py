@@ -10,6 +10,7 @@ from terrazzo.expressions.parser import parse
 from terrazzo.expressions.source import NAMESPACE, expression_source, is_settled
 from terrazzo.expressions.tokens import ExpressionError
 from terrazzo.expressions.tree import Node, names_of
+from terrazzo.reasons import say
 
 ExpressionValues = Mapping[str, Value]
 
@@ -51,7 +52,7 @@ def expression_of(text: str, tree: Node, *, names: Collection[str] | None = None
     used = tuple(names_of(tree))
     for name in used:
         if names is not None and name not in names:
-            raise ExpressionError(f"no code {name[:64]!r}")
+            raise ExpressionError(say("no_code", code=name[:64]))
     return Expression(text, tree, used)
 
 

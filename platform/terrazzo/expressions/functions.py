@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from terrazzo.reasons import say
+
 Value = int | float | str | bool | None
 
 FAULTS = (TypeError, ValueError, ArithmeticError, LookupError)
@@ -60,14 +62,14 @@ def power(base: float | int, exponent: float | int) -> float | int:
         return int(base**exponent)
     result: Any = float(base) ** float(exponent)
     if isinstance(result, complex):
-        raise ValueError("a root of a negative number")
+        raise ValueError(say("root_of_negative"))
     return float(result)
 
 
 def rounded(value: float | int, digits: float | int = 0) -> float | int:
     """To so many digits behind the point, half to even; without ``digits`` an integer."""
     if not -15 <= digits <= 15 or digits != int(digits):
-        raise ValueError("digits from -15 to 15")
+        raise ValueError(say("digits_out_of_range"))
     return _bounded(round(value, int(digits)) if digits else round(value))
 
 
@@ -89,7 +91,7 @@ def logarithm(value: float | int, base: float | int | None = None) -> float:
 def bit(value: float | int, number: float | int) -> int:
     """Bit ``number`` (from 0) of an integer, 0 or 1; negative ones in two's complement."""
     if value != int(value) or number != int(number) or not 0 <= number <= 63:
-        raise ValueError("bits 0 to 63 of integers")
+        raise ValueError(say("bits_out_of_range"))
     return int(value) >> int(number) & 1
 
 
@@ -152,7 +154,7 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]
         if left == right:
             return of_equals
         if len(left) > ORDERED_CHARS < len(right):
-            raise ValueError("texts that are the same for too long")
+            raise ValueError(say("texts_too_alike"))
         return compare(left, right)
 
     return ordered

@@ -18,6 +18,7 @@ from terrazzo.expressions.tree import (
     Not,
     Sign,
 )
+from terrazzo.reasons import say
 
 MAX_DEPTH = 25
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -67,12 +68,12 @@ class Parser:
     def _unexpected(self, expected: str) -> ExpressionError:
         token = self._token
         found = "the end" if token.kind is TokenKind.END else repr(token.text)[:40]
-        return ExpressionError(f"character {token.place}: expected {expected}, found {found}")
+        return ExpressionError(say("unexpected_token", place=token.place, expected=expected, found=found))
 
     def _choice(self) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise ExpressionError(f"character {self._token.place}: nested deeper than {MAX_DEPTH}")
+            raise ExpressionError(say("expression_too_deep", place=self._token.place, most=MAX_DEPTH))
         node = self._or()
         if self._take(TokenKind.WORD, "if"):
             condition = self._or()
@@ -136,7 +137,7 @@ class Parser:
             return base
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise ExpressionError(f"character {self._token.place}: nested deeper than {MAX_DEPTH}")
+            raise ExpressionError(say("expression_too_deep", place=self._token.place, most=MAX_DEPTH))
         node = self._arithmetic("**", base, self._factor())
         self._depth -= 1
         return node
@@ -146,7 +147,7 @@ class Parser:
 
     def _number(self, node: Node) -> Node:
         if isinstance(node, Constant) and isinstance(node.value, str):
-            raise ExpressionError(f"character {self._token.place}: a text can't be reckoned with")
+            raise ExpressionError(say("text_not_reckoned", place=self._token.place))
         return node
 
     def _atom(self) -> Node:
@@ -168,7 +169,7 @@ class Parser:
     def _call(self, name: Token) -> Node:
         if name.text not in ARGUMENTS:
             raise ExpressionError(
-                f"character {name.place}: no function {name.text[:40]!r}; there are {', '.join(sorted(ARGUMENTS))}"
+                say("no_function", place=name.place, name=name.text[:40], names=", ".join(sorted(ARGUMENTS)))
             )
         self._require(TokenKind.OPERATOR, "(")
         arguments = [self._choice()]
@@ -179,7 +180,7 @@ class Parser:
         if not fewest <= len(arguments) <= most:
             expected = f"{fewest}" if fewest == most else f"{fewest} to {most}"
             raise ExpressionError(
-                f"character {name.place}: {name.text} takes {expected} arguments, got {len(arguments)}"
+                say("function_arguments", place=name.place, name=name.text, expected=expected, got=len(arguments))
             )
         return Call(name.text, tuple(arguments))
 
@@ -193,5 +194,5 @@ def _parse_number(token: Token) -> int | float:
     else:
         value = float(text)
     if (abs(value) >= 2**63) if isinstance(value, int) else not math.isfinite(value):
-        raise ExpressionError(f"character {token.place}: {text[:40]} is too large")
+        raise ExpressionError(say("number_too_large", place=token.place, number=text[:40]))
     return value

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from terrazzo.reasons import say
+
 MAX_CHARACTERS = 2_000
 MAX_TOKENS = 400
 
@@ -49,12 +51,12 @@ def split(text: str) -> list[Token]:
         ExpressionError: a character that has no meaning, or too long.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ExpressionError(f"longer than {MAX_CHARACTERS} characters")
+        raise ExpressionError(say("longer_than", most=MAX_CHARACTERS))
     tokens: list[Token] = []
     for token in _tokens(text):
         tokens.append(token)
         if len(tokens) > MAX_TOKENS:
-            raise ExpressionError(f"more than {MAX_TOKENS} names, numbers and operators")
+            raise ExpressionError(say("expression_too_long", most=MAX_TOKENS))
     return tokens
 
 
@@ -81,7 +83,7 @@ def _next(text: str, start: int) -> tuple[Token, int]:
     for operator in _OPERATORS:
         if text.startswith(operator, start):
             return Token(TokenKind.OPERATOR, operator, at), start + len(operator)
-    raise ExpressionError(f"character {at}: {text[start]!r} has no meaning here{_hint(text[start])}")
+    raise ExpressionError(say("sign_without_meaning", place=at, sign=text[start], hint=_hint(text[start])))
 
 
 def _hint(character: str) -> str:

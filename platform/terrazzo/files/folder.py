@@ -20,6 +20,7 @@ from typing import BinaryIO, NamedTuple
 
 from terrazzo.domain.file_kinds import HEAD_BYTES
 from terrazzo.errors import BadParameter, Unavailable
+from terrazzo.reasons import say
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class FileFolder:
         async for piece in pieces:
             size += len(piece)
             if size > self.most_bytes:
-                raise BadParameter("file", f"longer than {self.most_bytes} bytes (limits.file_bytes)")
+                raise BadParameter("file", say("file_too_large", most=self.most_bytes))
             waiting += piece
             if not is_checked and size >= HEAD_BYTES:
                 check(bytes(waiting[:HEAD_BYTES]))
@@ -97,7 +98,7 @@ class FileFolder:
                 await asyncio.to_thread(_put, file, digest, bytes(waiting))
                 waiting.clear()
         if not size:
-            raise BadParameter("file", "is empty")
+            raise BadParameter("file", say("is_empty"))
         if not is_checked:
             check(bytes(waiting))
         await asyncio.to_thread(_put, file, digest, bytes(waiting))

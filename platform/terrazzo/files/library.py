@@ -23,6 +23,7 @@ from terrazzo.metadata.definitions.components import COLLECTOS, FILE, SERVICE
 from terrazzo.metadata.definitions.registry import CONFIGURATION, OBJECT
 from terrazzo.metadata.quotas import RecordQuotas, file_use
 from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.reasons import say
 
 _AT_ONCE = 500  # uids in one query
 
@@ -117,7 +118,7 @@ class FileLibrary:
         row = await self._by_uid(actor, uid)
         stored = StoredFile(self._folder.path(row["uid"]), row["size"], row["sha256"], row["name"], row["type"])
         if not await asyncio.to_thread(stored.path.is_file):
-            raise Unavailable(f"uid: the content of {row['uid']} is missing on the platform's disk")
+            raise Unavailable(say("file_content_missing", uid=row["uid"]))
         return stored
 
     async def remove(self, actor: Actor, uid: str) -> None:
@@ -156,7 +157,7 @@ class FileLibrary:
                 names_it = sa.or_(*(table.c[column].contains(uid) for column in columns))
                 user = (await connection.execute(sa.select(table.c.id).where(names_it).limit(1))).scalar()
                 if user is not None:
-                    raise Conflict(f"uid: {uid} is in use by {table.name} {user}")
+                    raise Conflict(say("file_in_use", uid=uid, entity=table.name, user=user))
 
 
 def parse_types(text: str) -> frozenset[str]:

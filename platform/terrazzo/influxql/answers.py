@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.csv_text import guard_formula
+from terrazzo.csv_text import csv_lines
 from terrazzo.influxql.moments import Epoch
 from terrazzo.influxql.select import ResultSeries
 from terrazzo.influxql.vectors import Times
@@ -186,27 +184,16 @@ class _Csv:
         for series in found:
             for piece in pieces_of(series, self._epoch, zone, ROWS_OF_PIECE):
                 tags = ",".join(f"{name}={value}" for name, value in sorted(piece.tags.items()))
-                rows = [[piece.name, tags, *map(_cell, row)] for row in piece.values]
+                rows = [[piece.name, tags, *row] for row in piece.values]
                 yield self._lines(["name", "tags", *piece.columns], rows)
 
     def _lines(self, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> bytes:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        if columns != self._columns:
-            text.write("" if self._columns is None else "\n")
-            writer.writerow(columns)
-            self._columns = columns
-        writer.writerows(rows)
-        return text.getvalue().encode()
+        if columns == self._columns:
+            return csv_lines(rows, end="\n")
+        before = b"" if self._columns is None else b"\n"
+        self._columns = columns
+        return before + csv_lines([columns, *rows], end="\n")
 
 
 def _empty(number: int, error: str) -> dict[str, object]:
     return {"statement_id": number, "error": error} if error else {"statement_id": number}
-
-
-def _cell(value: Value) -> Value:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return guard_formula(value)
-    return "" if value is None else value

@@ -6,9 +6,8 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from operator import itemgetter
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -26,11 +25,13 @@ from terrazzo.domain.payload import (
 )
 from terrazzo.durations import Durations
 from terrazzo.ingest.arrival import Arrival
+from terrazzo.ingest.record_span import CountedSpan, RecordSpan, counted
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.seams import MessageMapper, SeriesLimit
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.ports.store import NO_NOTES, Notes, Record
+from terrazzo.reasons import reason_of, say, told_by
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Inbound
 from terrazzo_broker.log_text import visible
@@ -41,19 +42,22 @@ STORE_REFUSES = 0x83  # Implementation specific error
 
 _BRACE = 0x7B
 _STRIDE = 256  # messages between two looks at the clock
+_STRIDE_ROWS = 128  # rows of mappings that run between two: each is a microsecond or so, and holds one text at the most
 
 _log = logging.getLogger(__name__)
 
 _encode_reject = msgspec.msgpack.Encoder().encode
-_BODY = itemgetter(2)  # of a ``Record``
 _MUCH = 2_048  # bytes of a record that was made of a message: of shorter ones a group has too few to be long for them
-_new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
 def _is_over(group: CommitGroup, deadline_s: float) -> bool:
     """Whether the time is, or the group's room."""
     mosaic = group.mosaic
-    return time.perf_counter() > deadline_s or (bool(mosaic) and len(mosaic[-1][2]) > _MUCH and group.has_outgrown())
+    return time.perf_counter() > deadline_s or (bool(mosaic) and len(mosaic[-1].body) > _MUCH and group.has_outgrown())
+
+
+def _made_bytes(records: Iterable[Record]) -> int:
+    return sum([len(each.body) for each in records])  # half the time of a generator
 
 
 class IngestStats(msgspec.Struct):
@@ -92,14 +96,6 @@ class IngestStats(msgspec.Struct):
             self.waits.add(waited_s, group.messages)
 
 
-class RecordSpan(NamedTuple):
-    """Consecutive records of a group that come from consecutive messages of one arrival, one each."""
-
-    start: int  # index of the first one in the group's ``records``
-    arrival: Arrival
-    first: int  # index of the first message in the arrival's batch
-
-
 class CommitGroup(msgspec.Struct):
     """What one commit stores, and the arrivals that are acknowledged after it."""
 
@@ -127,13 +123,14 @@ class CommitGroup(msgspec.Struct):
     def measure(self) -> None:
         """Adds the bytes of what was made of messages since the last time."""
         if len(self.mosaic) > self.measured:
-            self.made += sum(map(len, map(_BODY, self.mosaic[self.measured :])))
+            self.made += _made_bytes(self.mosaic[self.measured :])
             self.measured = len(self.mosaic)
 
     def note_made(self, share: Any, count: int = 1) -> None:
         """Notes whose bytes the last of ``mosaic`` are."""
-        self.made_by.append((share, sum(map(len, map(_BODY, self.mosaic[-count:])))))
+        before, is_next = self.made, self.measured == len(self.mosaic) - count
         self.has_outgrown()
+        self.made_by.append((share, self.made - before if is_next else _made_bytes(self.mosaic[-count:])))
 
     def has_outgrown(self) -> bool:
         """Whether what was made of messages fills it."""
@@ -156,6 +153,10 @@ class CommitGroup(msgspec.Struct):
             found[share] = found.get(share, 0) + made + int(made * noted)
         return found
 
+    def counted_spans(self) -> Iterable[CountedSpan]:
+        """Which records come from which messages of which arrivals, in their order."""
+        return counted(self.spans, len(self.records))
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was decoded into it."""
@@ -172,9 +173,9 @@ class CommitGroup(msgspec.Struct):
         """
         left = Counter(refused)
         rejects = []
-        for span, end in zip(self.spans, [*(span.start for span in self.spans[1:]), len(self.records)], strict=True):
+        for span in self.counted_spans():
             batch = span.arrival.batch
-            for index, record in enumerate(self.records[span.start : end], span.first):
+            for index, record in enumerate(self.records[span.start : span.start + span.records], span.first):
                 if left[record] > 0 and index not in (span.arrival.refusals or ()):  # a reject stays one
                     left[record] -= 1
                     span.arrival.refuse(index, STORE_REFUSES)
@@ -197,8 +198,8 @@ class CommitGroup(msgspec.Struct):
                 _log.exception("%s can't be answered; its reports are stored", arrival.batch.client.client_id)
 
 
-_NO_TAG: tuple[ReportTag | None, Seal | None, str, Sequence[Any], bool] = (None, None, "", (), False)
-"""What is known before an arrival's first message: no tag, seal, series or plans; nothing is watched."""
+_NO_TAG: tuple[ReportTag | None, Seal | None, str, Sequence[Any], int] = (None, None, "", (), 0)
+"""What is known before an arrival's first message: no tag, seal, series or plans; nobody looks at the clock."""
 
 
 class Recorder:
@@ -225,6 +226,7 @@ class Recorder:
         self._series = series
         self._plans_of = _no_plans if mapper is None else mapper.plans
         self._map = _into_nothing if mapper is None else mapper.shape
+        self._rows_of = _no_rows if mapper is None else mapper.rows_of
         self._keep_up = _no_upkeep if mapper is None else mapper.keep_up
         self._mapper = mapper
         self._reports: Sequence[Record] = ()  # of the group that the mapper has begun
@@ -264,9 +266,10 @@ class Recorder:
         batch, records = arrival.batch, group.records
         if len(batch.messages) != 1:
             return False
-        ((tag, body, correlation),) = batch.messages
+        message = batch.messages[0]
+        tag, body = message.tag, message.payload
         trace, series, arrived_us = tag.trace, tag.series, batch.arrived_us
-        if tag.form is not None or tag.seal is not None or correlation or len(body) > self._short:
+        if tag.form is not None or tag.seal is not None or message.correlation_data or len(body) > self._short:
             return False
         if (known := trace.series) is None or series not in known.names:
             return False
@@ -284,8 +287,8 @@ class Recorder:
         if time_us == CLOCK_UNSET:
             return False
         trace.last_telemetry_us = arrived_us
-        group.spans.append(_new(RecordSpan, (len(records), arrival, 0)))
-        records.append(_new(Record, (series, time_us, body)))
+        group.spans.append(RecordSpan(len(records), arrival, 0))
+        records.append(Record(series, time_us, body))
         if plans:
             mosaic = group.mosaic
             try:
@@ -293,7 +296,7 @@ class Recorder:
             except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
-            if mosaic and len(mosaic[-1][2]) > _MUCH and len(mosaic) > group.measured:
+            if mosaic and len(mosaic[-1].body) > _MUCH and len(mosaic) > group.measured:
                 group.note_made(arrival.share)
         arrival.next = 1
         group.arrivals.append(arrival)
@@ -310,12 +313,12 @@ class Recorder:
         """The hot loop. Returns the index it came to: the end of the span, unless opening or mapping took too long."""
         batch, (start, stop) = arrival.batch, span
         arrived_us, latest_us = batch.arrived_us, batch.arrived_us + self._clock_ahead_us
-        group.spans.append(_new(RecordSpan, (len(group.records), arrival, start)))
-        tag, seal, series, plans, is_watched = _NO_TAG
+        group.spans.append(RecordSpan(len(group.records), arrival, start))
+        tag, seal, series, plans, stride = _NO_TAG
         append, map_message, limits, short = group.records.append, self._map, self._limits, self._short
         messages = batch.messages if len(batch.messages) == stop - start else batch.messages[start:stop]
         for index, message in enumerate(messages, start):
-            found, body, correlation = message
+            found, body = message.tag, message.payload
             if found is not tag:
                 if found.form is not None:
                     if (stop := self._record_formed(arrival, group, (index, span[1]), deadline_s)) == span[1]:
@@ -328,7 +331,7 @@ class Recorder:
                     arrival.unplanned, stop = found.uid, index
                     break
                 tag, seal, series, plans = found, found.seal, found.series, its_plans
-                is_watched = seal is not None or bool(plans)
+                stride = 1 if seal is not None else self._stride(plans)
             try:
                 if seal is not None:
                     if seal.is_slow and not arrival.is_opened(index):
@@ -342,7 +345,7 @@ class Recorder:
                 stamp = points["Time"] if "Time" in points else None  # noqa: SIM401 - ``get`` takes twice as long
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
                 if len(body) > short:
-                    points = self._take_long(points, is_mapped=bool(plans))
+                    points, stride = self._take_long(points, is_mapped=bool(plans)), 1
                 elif plans and (body[0] != _BRACE or body.find(b"{", 1) >= 0):  # without another brace it is flat
                     points = flatten(points, limits)
             except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
@@ -352,20 +355,24 @@ class Recorder:
                 if time_us == CLOCK_UNSET:
                     self._stats.clock_unset += 1
                     time_us = arrived_us
-                append(_new(Record, (series, time_us, body)))
+                append(Record(series, time_us, body))
                 if plans:
                     try:
                         map_message(plans, points, time_us, tag.uid, group.mosaic)
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                         self._on_mapping_failed(tag.uid, error)
-                if correlation and tag.answers:
-                    group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
-            if is_watched and _is_over(group, deadline_s):
+                if message.correlation_data and tag.answers:
+                    group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body), arrived_us)
+            if stride and not index % stride and _is_over(group, deadline_s):
                 stop = index + 1
                 break
         if plans:
             self._keep_up(plans, stop - start)
         return stop
+
+    def _stride(self, plans: Sequence[Any]) -> int:
+        """After how many messages to look at the clock; 0: these take no time that counts."""
+        return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else 0
 
     def _record_formed(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The first message of a span, where a configuration says how to read it. Returns as ``_record_some``."""
@@ -440,11 +447,11 @@ class Recorder:
         if isinstance(error, Reject):
             reject = error
         else:
-            reject = Reject(RejectKind.MALFORMED, f"can't be read: {type(error).__name__}")
+            reject = Reject(RejectKind.MALFORMED, say("report_unreadable", why=type(error).__name__))
             uid = message.tag.uid
             self._failure_log.error("a message of %s can't be read and is kept as a reject: %r", uid, error)
         self._stats.rejects[reject.kind.value] += 1
-        return reject_record(message, str(reject), arrived_us)
+        return reject_record(message, told_by(reject), arrived_us)
 
 
 def _explained(body: bytes, error: Exception) -> Exception:
@@ -462,6 +469,10 @@ def _no_plans(uid: str) -> Sequence[Any]:
     return ()
 
 
+def _no_rows(plans: Sequence[Any]) -> int:
+    raise AssertionError("who else would have plans")
+
+
 def _no_upkeep(plans: Sequence[Any], count: int) -> None:
     raise AssertionError("who else would have plans")
 
@@ -471,9 +482,13 @@ def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, 
 
 
 def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:
-    """The record of a refused publish, in the terminal's ``x/`` series: topic, reason, payload, as MessagePack.
+    """The record of a refused publish, in the terminal's ``x/`` series, as MessagePack: topic, reason, payload;
+    ``told`` is the reason as code and parameters.
 
     A reason may quote what the terminal sent; what of it can't be printed, or stored at all, stands there as escapes.
     """
-    body = {"topic": message.tag.topic, "reason": visible(reason), "payload": message.payload}
+    body: dict[str, Any] = {"topic": message.tag.topic, "reason": visible(str(reason)), "payload": message.payload}
+    told = reason_of(reason)
+    if not isinstance(told, msgspec.UnsetType):
+        body["told"] = told
     return Record(message.tag.rejects, arrived_us, _encode_reject(body))

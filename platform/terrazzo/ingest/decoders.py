@@ -18,6 +18,7 @@ import msgspec
 
 from terrazzo.config.sections import ENVIRONMENT_PREFIX
 from terrazzo.domain.payload import Reject, RejectKind
+from terrazzo.reasons import Said, say
 from terrazzo.sparse_log import SparseLog
 
 _log = logging.getLogger(__name__)
@@ -97,9 +98,9 @@ class PayloadDecoders:
             async with asyncio.timeout(self._wait_s if name in self._known else _START_S):
                 is_done, found = await _ask(process, payload)
         except TimeoutError:
-            return await self._gave_up(name, "took too long")
+            return await self._gave_up(name, say("decoder_took_too_long"))
         except (EOFError, ConnectionError, msgspec.MsgspecError):
-            return await self._gave_up(name, "ended its process, or took too much memory")
+            return await self._gave_up(name, say("decoder_ended"))
         except BaseException:
             await self._end()
             raise
@@ -109,11 +110,11 @@ class PayloadDecoders:
         self.stats.decoded += 1
         return found
 
-    async def _gave_up(self, name: str, what: str) -> Reject:
+    async def _gave_up(self, name: str, told: Said) -> Reject:
         await self._end()
         self.stats.ended += 1
-        self._sparse_log.warning("the decoder %s %s, and is started anew", name, what)
-        return self._refused(f"the decoder {what}")
+        self._sparse_log.warning("%s (%s), and is started anew", told, name)
+        return self._refused(told)
 
     def _refused(self, reason: str) -> Reject:
         self.stats.refused += 1

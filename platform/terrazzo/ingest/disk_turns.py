@@ -35,8 +35,12 @@ class DiskTurns:
         return owner in self._until
 
     def begin(self, sizes: Mapping[Share, int], seconds: float, others: Iterable[Share], now_s: float) -> None:
-        """A commit begins that is expected to take so long: what comes of them meanwhile isn't for the next one."""
-        for owner in self._whose(sizes, seconds, others, now_s):
+        """A commit begins that is expected to take so long: what comes of them meanwhile isn't for the next one.
+
+        Who rests already and has bytes in it, of before the rest, doesn't come back while it is under way, either.
+        """
+        resting = {share.owner for share in sizes} & set(self._until)
+        for owner in resting.union(self._whose(sizes, seconds, others, now_s)):
             self._until[owner] = now_s + seconds + _MOST_S  # if nothing is heard of the commit
 
     def note(self, sizes: Mapping[Share, int], seconds: float, others: Iterable[Share], now_s: float) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter
 
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
@@ -18,16 +18,18 @@ from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.backlog import Backlog
 from terrazzo.ingest.commit_group import CommitGroup, IngestStats, Recorder
 from terrazzo.ingest.commit_pace import CommitPace
+from terrazzo.ingest.commit_traces import CommitTraces
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.decoding import DecodingQueue
+from terrazzo.ingest.group_seams import GroupKeeper, GroupNotes
 from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.opening import Opener
 from terrazzo.ingest.rooms import Rooms
-from terrazzo.ingest.seams import IngestGateway, Marks, MessageMapper
+from terrazzo.ingest.seams import IngestGateway, Marks, MessageMapper, ReportStore
 from terrazzo.ingest.terminal_series import MOST_SERIES, TerminalSeries
 from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
-from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
@@ -40,7 +42,7 @@ _SLICE_S = 0.005  # how long decoding may hold the loop
 _STORE_AWAY = Retry(first_s=0.1, most_s=5.0)
 _SHARES = 4  # of the backlog, a company may have one part before each of its connections waits to be decoded
 _MOST_FAULTS = 3  # then a group is withheld, so that others can go on
-_PAYLOAD = itemgetter(1)  # of an ``Inbound``
+_PAYLOAD = attrgetter("payload")  # of an ``Inbound``
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
 
 
@@ -61,11 +63,13 @@ class IngestPipeline:
         marks: makes notes about objects' records.
         terminal_series: how many series the reports of one terminal may have.
         decoders: read payloads whose configuration names one of them.
+        traces: makes traces of what was committed.
+        keeper: keeps groups instead of the store.
     """
 
     def __init__(
         self,
-        store: TimeSeriesStore,
+        store: ReportStore,
         gate: IngestGateway,
         *,
         tasks: Tasks,
@@ -76,6 +80,8 @@ class IngestPipeline:
         marks: Marks | None = None,
         terminal_series: int = MOST_SERIES,
         decoders: PayloadDecoders | None = None,
+        traces: CommitTraces | None = None,
+        keeper: GroupKeeper | None = None,
     ) -> None:
         self.stats = IngestStats()
         self._store = store
@@ -88,6 +94,9 @@ class IngestPipeline:
         )
         self._mapper = mapper
         self._marks = marks
+        self._traces = traces
+        self._keeper = keeper
+        self.noter: GroupNotes | None = None  # makes notes of where groups have come from
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
         self._wake = asyncio.Event()
@@ -188,7 +197,7 @@ class IngestPipeline:
         """Queues a batch; it is settled when it is stored."""
         messages, owner = batch.messages, batch.client.owner
         count = len(messages)
-        size = len(messages[0][1]) if count == 1 else sum(map(len, map(_PAYLOAD, messages)))
+        size = len(messages[0].payload) if count == 1 else sum(map(len, map(_PAYLOAD, messages)))
         share = self.taken[owner]
         arrival = Arrival(batch, size, share)
         share.messages += count
@@ -246,7 +255,8 @@ class IngestPipeline:
             full = self._decode_slice(group)
             commit = self._commit
             idle = commit is None or commit.done()
-            if idle and (group.arrivals or full or (self._is_dirty and not group.records)):
+            is_dirty = not group.records and self._mapper is not None and self._mapper.is_dirty
+            if idle and (group.arrivals or full or is_dirty):
                 self._seal(group)
                 return True
             if idle and self._closing and not self._pending:
@@ -393,7 +403,7 @@ class IngestPipeline:
         self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
         self.stats.count_commit(group, seconds, self._waited_us / 1e6)
         self.taken.remove_all(group.arrivals, time.perf_counter())
-        group.settle()
+        group.settle() if self._traces is None else self._traces.settle(group, seconds)
         self._tell(group)
         self._committed.set()
         self._resume_if_drained()
@@ -425,7 +435,10 @@ class IngestPipeline:
     async def _append(self, group: CommitGroup, records: list[Record], notes: Notes) -> list[Record]:
         """Tries to store once; returns what is left to store: nothing, all of it, or rejects of what was refused."""
         try:
-            await (self._store.append(records, notes=notes) if notes else self._store.append(records))
+            if self._keeper is not None:
+                await self._keeper.keep(group)
+            else:
+                await (self._store.append(records, notes=notes) if notes else self._store.append(records))
         except RecordsRefused as error:
             self._failing = False
             self._failure_log.warning("%d records are kept as rejects: %s", len(error.records), error)
@@ -452,10 +465,6 @@ class IngestPipeline:
     def _has_room(self) -> bool:
         return self._mapper is None or self._mapper.has_room
 
-    @property
-    def _is_dirty(self) -> bool:
-        return self._mapper is not None and self._mapper.is_dirty
-
     def _seal(self, group: CommitGroup) -> None:
         """Completes a group; done again after a fault, it adds what is missing."""
         try:
@@ -464,6 +473,8 @@ class IngestPipeline:
                 group.notes = {**group.notes, **self._mapper.seal()} if group.notes else self._mapper.seal()
             if self._marks is not None:
                 group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
+            if self.noter is not None:
+                group.notes = {**group.notes, **self.noter.on_group(group)}
             group.noted = sum(len(note) for note in group.notes.values() if note)
         except Exception:
             group.faults += 1

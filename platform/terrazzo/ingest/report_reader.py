@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo.domain.payload import Reject
 from terrazzo.domain.payloads.form import PayloadForm
@@ -43,7 +44,7 @@ class ReportReader:
             form = forms.get(record.series)
             raw = None if form is None else raw_payload(record.body)
             if form is not None and raw is None and form.names and record.body[:1] != b"{":
-                found[index] = record._replace(body=_read_array(form, record.body))
+                found[index] = replace(record, body=_read_array(form, record.body))
             elif form is not None and raw is not None and form.decoder:
                 waiting[index] = ToDecode(form.decoder, tuple(topic_of(record.series).split("/")), raw)
             if len(waiting) == _AT_ONCE:
@@ -68,7 +69,7 @@ class ReportReader:
         decoded = await self.decoders.decode(list(waiting.values())) if waiting else []
         for index, body in zip(waiting, decoded, strict=True):
             if isinstance(body, bytes):
-                found[index] = found[index]._replace(body=body)
+                found[index] = replace(found[index], body=body)
         waiting.clear()
 
     def _forms_of(self, records: Sequence[Record]) -> dict[str, PayloadForm]:

@@ -62,7 +62,7 @@ class Rooms:
 
     def on_commit(self, group: CommitGroup, seconds: float, taken: Backlog) -> None:
         """A commit begins whose bytes are expected to take so long."""
-        if self.disk_turns.is_long(seconds) and len(taken) > 1 and not self._is_closing:
+        if (self.disk_turns or self.disk_turns.is_long(seconds)) and len(taken) > 1 and not self._is_closing:
             now_s = time.perf_counter()
             self.disk_turns.begin(group.sizes(), seconds, taken.values(), now_s)
             self._follow(now_s)
@@ -75,6 +75,7 @@ class Rooms:
             now_s = time.perf_counter()
             self.disk_turns.note(group.sizes(), seconds, taken.values(), now_s)
             self._follow(now_s)
+            self._let_go_on()  # it may have been quicker than expected: then no rest is left, whose end would do that
 
     def close(self) -> None:
         """Nobody rests any more: what was taken is to be stored."""
@@ -98,8 +99,12 @@ class Rooms:
         now_s, self._ends = time.perf_counter(), None
         self.disk_turns.end(now_s)
         self._follow(now_s)
-        self.release()
-        self._on_released()
+        self._let_go_on()
+
+    def _let_go_on(self) -> None:
+        if self._waiting:
+            self.release()
+            self._on_released()
 
     def _has_room_and_does_not_rest(self, owner: str) -> bool:
         return not self.disk_turns.is_resting(owner) and self._mapper_has_room_of(owner)

@@ -17,6 +17,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.domain.terminal import Terminal
+from terrazzo.reasons import say
 
 _CONTENT = "A256GCM"
 
@@ -49,9 +50,9 @@ def parse_private_key(text: str) -> RSAKey:
     try:
         key = load_pem_private_key(text.encode(), password=None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ValueError("rsa_privatekey: not a PEM private key") from None
+        raise ValueError(say("seal_key_no_pem")) from None
     if not isinstance(key, RSAPrivateKey) or key.key_size < 2048:
-        raise ValueError("rsa_privatekey: not an RSA private key of at least 2048 bits")
+        raise ValueError(say("seal_key_no_rsa"))
     return RSAKey(key, key)
 
 
@@ -80,12 +81,12 @@ class Seal:
             Reject: it is not a JWE, of another algorithm, or sealed with another key.
         """
         if sealed.count(b".") != 4:
-            raise Reject(RejectKind.SEALED, "the terminal's payloads are sealed, and this is not a JWE")
+            raise Reject(RejectKind.SEALED, say("payload_not_sealed"))
         key = self._find_key()
         try:
             plaintext = jwe.decrypt_compact(sealed, key, registry=self._registry).plaintext
         except (JoseError, ValueError, TypeError, KeyError, AssertionError) as error:
-            raise Reject(RejectKind.SEALED, f"the seal does not open: {_reason(error)}") from None
+            raise Reject(RejectKind.SEALED, say("seal_does_not_open", why=_reason(error))) from None
         return plaintext or b""
 
     def _find_key(self) -> OctKey | RSAKey:
@@ -93,12 +94,26 @@ class Seal:
             try:
                 self._open_key = parse_private_key(self._text)
             except ValueError:
-                raise Reject(RejectKind.SEALED, "the terminal's rsa_privatekey cannot be read") from None
+                raise Reject(RejectKind.SEALED, say("seal_key_unreadable")) from None
         return self._open_key
 
     def seal(self, payload: bytes) -> bytes:
         """A command's payload as a JWE, encrypted with the ``dir`` key."""
         return jwe.encrypt_compact({"alg": "dir", "enc": _CONTENT}, payload, self._key, registry=_dir).encode()
+
+
+class RefusedSeal(Seal):
+    """Of a payload that a front has refused already: it stays refused, with the reason that its terminal was told."""
+
+    __slots__ = ("_refused",)
+
+    def __init__(self, reason: str) -> None:
+        self.is_slow = False
+        self._refused = reason
+
+    def open(self, sealed: bytes) -> bytes:
+        """Raises the refusal."""
+        raise Reject(RejectKind.FRONT, self._refused)
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from terrazzo.domain.payload import Points, Reject
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.listeners import Listeners
-from terrazzo.ports.store import Notes, Record
+from terrazzo.ports.store import NO_NOTES, Notes, Record
 
 
 class IngestGateway(Protocol):
@@ -22,6 +22,20 @@ class IngestGateway(Protocol):
 
     def kick(self, client_id: str) -> bool:
         """Ends a client's connection; it sends again on the next one what was not acknowledged."""
+
+
+class ReportStore(Protocol):
+    """The store of time series, as far as the pipeline needs it (``TimeSeriesStore``)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether queries see all that was appended."""
+
+    async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
+        """Stores records and notes in one commit."""
+
+    async def series(self, prefix: str) -> Sequence[str]:
+        """The names of the series that start with ``prefix``."""
 
 
 class Marks(Protocol):
@@ -60,6 +74,9 @@ class MessageMapper(Protocol):
 
     def note_read(self, report: Record, points: Points) -> None:
         """What was read of a report whose body doesn't say it; ``shape`` is called for it next."""
+
+    def rows_of(self, plans: Sequence[Any]) -> int:
+        """How many rows of mappings one message runs through by these plans, which are not empty; at least 1."""
 
     def keep_up(self, plans: Sequence[Any], count: int) -> None:
         """So many messages, one after the other, have run through these plans."""

@@ -15,6 +15,7 @@ from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.domain.report_topic import KnownSeries
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
@@ -56,7 +57,7 @@ class TerminalSeries:
             return None
         if len(known.names) >= self._most:
             self._ask(tag, known)
-            reason = f"{len(known.names)} topics are recorded, and no more than limits.terminal_series"
+            reason = say("too_many_series", series=len(known.names))
             self._sparse_log.warning("reports of %s on new topics are kept as rejects: %s", tag.uid, reason)
             return Reject(RejectKind.SERIES, reason)
         known.names.add(tag.series)

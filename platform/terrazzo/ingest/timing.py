@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from terrazzo.domain.payload import Reject, RejectKind
+from terrazzo.reasons import say
 from terrazzo.times import from_datetime
 
 YEAR_2000_US = 946_684_800_000_000  # a clock that says earlier than this was never set
@@ -30,7 +31,7 @@ def record_time(stamp: Any, *, latest_us: int) -> int:
         return CLOCK_UNSET
     if time_us > latest_us:
         ahead_s = (time_us - latest_us) / 1e6
-        raise Reject(RejectKind.CLOCK_AHEAD, f"Time: {str(stamp)[:40]} is {ahead_s:.0f} s beyond what is accepted")
+        raise Reject(RejectKind.CLOCK_AHEAD, say("time_too_far_ahead", got=str(stamp)[:40], seconds=ahead_s))
     return time_us
 
 
@@ -56,4 +57,4 @@ def _parse_number(number: Any) -> int:
 
 def _unreadable(stamp: Any) -> Reject:
     shown = repr(stamp) if isinstance(stamp, str | int | float | bool) else type(stamp).__name__
-    return Reject(RejectKind.TIME, f"Time: {shown[:40]} is neither ISO 8601 nor epoch seconds or milliseconds")
+    return Reject(RejectKind.TIME, say("time_no_stamp", got=shown[:40]))

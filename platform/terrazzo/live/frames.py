@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from terrazzo.live.selector import EVERY_KEY, LiveKind
+from terrazzo.reasons import Reason
 
 Framing = Callable[[bytes], bytes]
 """Wraps one frame for a transport: ``as_line`` or ``as_message``."""
@@ -42,6 +43,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
     code: int
     info: str
+    reason: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class _GapFrame(msgspec.Struct):

@@ -21,6 +21,7 @@ from terrazzo.live.selector import Selector
 from terrazzo.live.shares import FeedShares
 from terrazzo.live.stats import LiveStats
 from terrazzo.memory_shares import NOBODY, Kept
+from terrazzo.reasons import say
 
 _KEYS_PART = 16  # of ``limits.live_bytes``, one part is what a company's selections of variables may take
 
@@ -143,7 +144,7 @@ class LiveHub:
         most = self._limits.bytes // _KEYS_PART
         if keys and self._key_bytes[company_id] + key_bytes_of(keys) > most:
             self.stats.refused += 1
-            raise Conflict(f"keys: those of your company's subscriptions take {most} bytes (limits.live_bytes)")
+            raise Conflict(say("live_keys_too_large", most=most))
 
     def _make_way(self, owner: int | None) -> None:
         """Ends the feed that nobody has read for the longest, where the owner has as many as it may have."""
@@ -153,7 +154,7 @@ class LiveHub:
         idle = next((feed for feed in self._idle if feed.owner == owner), None)
         if idle is None:
             self.stats.refused += 1
-            raise Conflict(f"subscriptions: your company has {most} different ones (limits.live_feeds)")
+            raise Conflict(say("too_many_feeds", most=most))
         self._end(idle)
 
     def join(self, subscription: Subscription) -> None:

@@ -11,6 +11,7 @@ from terrazzo.live.feed import Sink, Subscription
 from terrazzo.live.frames import End, end_frame
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import EVERY_KEY, Selector
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
@@ -56,7 +57,7 @@ class LiveSession:
         if len(self._subscriptions) >= self._most:
             self._hub.stats.refused += 1
             _log.warning("%s has %d live subscriptions and is refused another", actor.username, self._most)
-            raise Conflict(f"subscriptions: this connection has {self._most} (limits.ws_subscriptions)")
+            raise Conflict(say("too_many_subscriptions", most=self._most))
         self._hub.check_keys(actor.company_id, keys)
         feed = self._hub.open_feed(selector)
         self._numbered += 1
@@ -75,7 +76,7 @@ class LiveSession:
         """
         subscription = self._subscriptions.pop(number, None)
         if subscription is None:
-            raise BadParameter("subscription", f"this connection has no subscription {number}")
+            raise BadParameter("subscription", say("no_subscription", number=number))
         self._hub.leave(subscription)
 
     async def may_go_on(self, subscription: Subscription) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from terrazzo.errors import Throttled, Unavailable
+from terrazzo.reasons import say
 from terrazzo_broker.peer_address import share_of
 
 WAITING_OF_ADDRESS = 16
@@ -98,10 +99,10 @@ class CheckTurns:
             return self._occupy(share, lines)
         if len(lines.by_share.get(share, ())) >= WAITING_OF_ADDRESS:
             self.refused += 1
-            raise Throttled(f"{WAITING_OF_ADDRESS} logins from this address wait already, try again in 1 s", _BUSY_S)
+            raise Throttled(say("too_many_logins_waiting", most=WAITING_OF_ADDRESS), _BUSY_S)
         if lines.count >= WAITING:
             self.refused += 1
-            raise Unavailable("too many logins at the moment, try again in a few seconds")
+            raise Unavailable(say("too_many_logins"))
         future = lines.add(share)
         try:
             await future

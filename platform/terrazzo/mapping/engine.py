@@ -43,7 +43,6 @@ EVENT_CHARS = 1_000
 """Of a value in an event or a label, and of what met an event's condition."""
 
 _MOST_AGAIN = 500  # messages of an object that run again after a fault, roughly
-_new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
 class MappingStats(msgspec.Struct):
@@ -147,7 +146,7 @@ class MappingEngine:
                     body = _encode_body(out)
                     if len(body) > self._mosaic_bytes:
                         raise TooLarge(len(body), self._mosaic_bytes)
-                    mosaic.append(_new(Record, (bound.series, time_us, body)))
+                    mosaic.append(Record(bound.series, time_us, body))
                     self._made += 1
                 if happening:
                     self._take_happening()
@@ -170,6 +169,10 @@ class MappingEngine:
     def note_read(self, report: Record, points: Points) -> None:
         """What was read of a report of the group whose body doesn't say it; it may have to run again."""
         self._read[id(report)] = points
+
+    def rows_of(self, plans: Sequence[Plan]) -> int:
+        """How many rows one message runs through."""
+        return sum([len(bound.state.table.rows) for _, bound in plans]) or 1
 
     def keep_up(self, plans: Sequence[Plan], count: int) -> None:
         """So many messages have run through these plans; objects are saved in time: few would have to run again."""

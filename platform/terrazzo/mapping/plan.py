@@ -306,11 +306,12 @@ class _Writer:
         source = expression_source(tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
         yield "try:"
         yield f" {n} = {source}"
-        if is_float(tree):  # less itself it is nothing, unless it is infinite or no number
-            yield f" if {n} - {n}: {n} = settle({n})"
+        fits = f"-9e18 <= {n} <= 9e18"  # more steps of the interpreter than ``n - n``, in half of its time
+        if is_float(tree):
+            yield f" if not {fits}: {n} = settle({n})"
         elif is_number(tree):  # an integer is compared with integers: with floats it takes four times as long
-            fits = f"{-_SMALL} < {n} < {_SMALL} or {-_LARGE} <= {n} <= {_LARGE}"
-            yield f" if not ({fits}) if {n}.__class__ is int else {n} - {n}: {n} = settle({n})"
+            as_integer = f"{-_SMALL} < {n} < {_SMALL} or {-_LARGE} <= {n} <= {_LARGE}"
+            yield f" if not ({as_integer} if {n}.__class__ is int else {fits}): {n} = settle({n})"
         elif not is_settled(tree):
             yield f" {n} = settle({n})"
         yield f"except FAULTS: {n} = None"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Any
 
 from terrazzo.database.entity import COMPANY
@@ -14,9 +15,11 @@ from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.plan_maker import PlanMaker
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepository, RowChange
 from terrazzo.ports.store import Notes, Record, TimeSeriesStore
 from terrazzo.times import now_us
+
+_OF_OBJECTS = ("uid", COMPANY, "mapping_id", "terminal_list", "is_available")
 
 
 class ReportMapper:
@@ -36,6 +39,7 @@ class ReportMapper:
         self.shape = engine.shape
         self.begin = engine.begin
         self.note_read = engine.note_read
+        self.rows_of = engine.rows_of
         self.keep_up = engine.keep_up
         self.has_room_of = effect_queue.has_room_of
         self.wanted: Listeners[[]] = Listeners("groups to commit")
@@ -59,15 +63,16 @@ class ReportMapper:
         engine.load(notes)
         await effect_queue.start({name: body for name, body in notes.items() if name.startswith(PREFIX)})
         mapper = cls(engine, effect_queue)
-        watched = (
-            (entities.mappings, mapper.on_mapping),
-            (entities.objects, mapper.on_object),
-            (entities.retainers, mapper.on_retainer),
+        watched: tuple[tuple[EntityRepository, ChangeListener, tuple[str, ...]], ...] = (
+            (entities.mappings, mapper.on_mapping, ()),
+            (entities.objects, mapper.on_object, _OF_OBJECTS),
+            (entities.retainers, mapper.on_retainer, ()),
         )
-        for repository, hear in watched:
+        for repository, hear, columns in watched:
             repository.changes.listen(hear)
-            async for row in repository.every():
-                hear(RowChange(row["id"], row["uid"], row))
+            async for page in repository.every_page(only=columns):
+                for row in page:
+                    hear(RowChange(row["id"], row["uid"], row))
         engine.forget_unknown(now_us())
         return mapper
 
@@ -154,7 +159,7 @@ def _object_of(row: Row) -> ObjectSpec:
         id=row["id"],
         company_id=row[COMPANY],
         mapping_id=row["mapping_id"],
-        terminals=tuple(row["terminal_list"] or ()),
+        terminals=tuple(map(intern, row["terminal_list"] or ())),  # as the registry has them
         is_available=bool(row["is_available"]),
     )
 

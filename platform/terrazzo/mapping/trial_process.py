@@ -16,6 +16,7 @@ import msgspec
 from terrazzo.domain.payload import Reject
 from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.dry_run import Sample, Trial, try_mapping
+from terrazzo.reasons import Reason, reason_of, say, told_by
 
 MOST_CPU_S = 4
 MOST_MEMORY_BYTES = 768 * 2**20
@@ -37,6 +38,7 @@ class TrialAnswer(msgspec.Struct):
     trial: Trial | None = None
     at_fault: str = ""
     reason: str = ""
+    told: Reason | msgspec.UnsetType = msgspec.UNSET  # the reason as code and parameters
 
 
 def answer(request: TrialRequest) -> bytes:
@@ -44,14 +46,17 @@ def answer(request: TrialRequest) -> bytes:
     try:
         trial = try_mapping(request.rows, request.terminals, request.samples, request.limits)
     except Reject as error:
-        return msgspec.json.encode(TrialAnswer(at_fault="payloads", reason=str(error)))
+        return _refused("payloads", told_by(error))
     except ValueError as error:
-        return msgspec.json.encode(TrialAnswer(at_fault="script", reason=str(error)))
+        return _refused("script", told_by(error))
     encoded = msgspec.json.encode(TrialAnswer(trial))
     if len(encoded) <= MOST_ANSWER_BYTES:
         return encoded
-    most = f"they make {len(encoded):,} bytes of records and events, {MOST_ANSWER_BYTES:,} are shown: try fewer"
-    return msgspec.json.encode(TrialAnswer(at_fault="payloads", reason=most))
+    return _refused("payloads", say("trial_makes_too_much", bytes=len(encoded), most=MOST_ANSWER_BYTES))
+
+
+def _refused(at_fault: str, reason: str) -> bytes:
+    return msgspec.json.encode(TrialAnswer(at_fault=at_fault, reason=str(reason), told=reason_of(reason)))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from terrazzo.mapping.trial_process import (
     TrialRequest,
     answer,
 )
+from terrazzo.reasons import retold
 
 _SMALL_SCRIPT, _SMALL_PAYLOADS, _SMALL_RUNS = 1_500, 8_000, 200
 """Of a trial that takes a millisecond or two: bytes of its rows and its samples, and rows times samples."""
@@ -50,7 +51,7 @@ class MappingTrials:
             async with self._turns.turn(company_id):
                 found = await self._run_apart(msgspec.json.encode(request))
         if found.trial is None:
-            raise BadParameter(found.at_fault, found.reason)
+            raise BadParameter(found.at_fault, retold(found.reason, found.told))
         return found.trial
 
     async def _run_apart(self, request: bytes) -> TrialAnswer:

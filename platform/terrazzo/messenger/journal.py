@@ -26,6 +26,7 @@ from terrazzo.errors import Conflict
 from terrazzo.messenger.message import Message, MessageState, Receipt
 from terrazzo.messenger.rate import MINUTE_US
 from terrazzo.ports.providers import Attachment
+from terrazzo.reasons import say
 
 MOST_KEPT_BYTES = 65_536  # of ``request``, and of ``response``
 
@@ -237,7 +238,7 @@ def _same(found: list[Row], drafts: Sequence[MessageDraft]) -> list[Row]:
     before = [(row["channel"], row["project_id"], tuple(row["recipients"]), row["content"]) for row in found]
     asked = [(each.channel, each.project_id, each.recipients, dict(each.content)) for each in drafts]
     if before != msgspec.convert(msgspec.to_builtins(asked), type=list[tuple[str, int, tuple[str, ...], Any]]):
-        raise Conflict("idempotency_key: was used for another message")
+        raise Conflict(say("key_of_another_message"))
     return found
 
 

@@ -20,6 +20,7 @@ from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import SendOutcome
 from terrazzo.ports.tasks import Tasks
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class Messenger:
         """
         key = draft.idempotency_key
         if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
-            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
+            raise BadParameter("idempotency_key", say("expected_printable", most=MAX_KEY))
         project = self.projects.find(draft.company_id, draft.project_id, draft.channel)
         await self._check_room(project)
         now, drafts = self._clock(), split(project, draft)
@@ -140,10 +141,10 @@ class Messenger:
         if free_us > now:
             self.stats.refused += 1
             limit = f"project {project.section.id} sends {project.section.per_minute} messages a minute at most"
-            raise Throttled(f"{limit} (messenger.project.per_minute)", (free_us - now) / 1e6)
+            raise Throttled(say("messages_limit", limit=limit), (free_us - now) / 1e6)
         if await self.journal.waiting(project.section.id) >= self._queued_messages:
             self.stats.refused += 1
-            raise Throttled(f"{self._queued_messages} messages wait already (messenger.queued_messages)", _BUSY_S)
+            raise Throttled(say("too_many_messages_waiting", most=self._queued_messages), _BUSY_S)
 
     async def _recover(self, message: Message) -> None:
         sender = self._senders.get(message.project_id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from terrazzo.config.messenger import HttpSection, MessengerProjectSection, SmsSection
 from terrazzo.errors import BadParameter
 from terrazzo.messenger.message import MessageChannel
+from terrazzo.reasons import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Projects:
         """
         project = self._projects.get(number)
         if project is None or project.section.company_id not in (0, company_id):
-            raise BadParameter("project_id", f"no messenger project {number}")
+            raise BadParameter("project_id", say("no_messenger_project", project=number))
         if channel not in project.channels:
-            raise BadParameter("project_id", f"project {number} sends no {channel}")
+            raise BadParameter("project_id", say("project_sends_no", project=number, channel=channel))
         return project

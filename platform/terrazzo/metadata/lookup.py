@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
 from terrazzo.errors import BadParameter, Conflict
+from terrazzo.reasons import say
 
 _SHOWN = 3  # users of a record that an error names
 
@@ -46,7 +47,7 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
     query = sa.select(entity.table.c.id).where(clause, entity.table.c[entity.company] == company)
     found = (await connection.execute(query.order_by(order).limit(1))).scalar()
     if found is None:
-        raise BadParameter(field, f"no {entity.name} {shorten(key)}")
+        raise BadParameter(field, say("no_such_record", entity=entity.name, key=shorten(key)))
     return int(found)
 
 
@@ -66,7 +67,7 @@ async def refuse_if_used(connection: AsyncConnection, uses: sa.Select[Any], reco
         return
     total = (await connection.execute(sa.select(sa.func.count()).select_from(uses.subquery()))).scalar_one()
     more = f" and {total - len(uids)} more" if total > len(uids) else ""
-    raise Conflict(f"{record} is in use by {user} {', '.join(map(str, uids))}{more}")
+    raise Conflict(say("record_in_use", record=record, user=user, uids=", ".join(map(str, uids)), more=more))
 
 
 def storable(key: str) -> str:

@@ -1,27 +1,28 @@
 """``NameSearch``: finds records of all kinds by what people call them, the best first.
 
-Terminals are found in memory, in slices of the loop: no index of a database finds the middle of a uid. Of the other
-kinds the columns that are searched have an index with the company, which is read from end to end at most.
+No index of a database finds the middle of a name, so that names are found in memory (``name_index``), in slices of the
+loop: those of a kind are read when it is searched first, and follow the changes of its records from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.database.conditions import begins, contains
+from terrazzo.database.conditions import contains
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity
-from terrazzo.database.one_of import one_of
+from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.loop_pauses import LoopPauses
+from terrazzo.loop_pauses import LoopPauses, in_turns
 from terrazzo.metadata.definitions.components import GROUP
 from terrazzo.metadata.definitions.registry import (
     BALANCE,
@@ -39,10 +40,12 @@ from terrazzo.metadata.definitions.registry import (
     USER,
 )
 from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.name_index import Named, NameIndex, rank_of
+from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 LATEST_EVENTS = 2_000  # events of a company that are looked at
-_SLICE = 500  # terminals between two looks at the clock
-_EXACT, _BEGINS, _WORD, _WITHIN = range(4)
+_READ_AT_ONCE = 1_000  # records: what users of others do goes on meanwhile
 
 
 class Searched(NamedTuple):
@@ -93,91 +96,158 @@ class Found(NamedTuple):
 class NameSearch:
     """Searches the records that an actor may see."""
 
-    def __init__(self, database: Database, registry: Registry) -> None:
+    def __init__(self, database: Database, registry: Registry, entities: Entities) -> None:
         self._database = database
-        self._registry = registry
+        self._terminals = _names_of_terminals(registry)
+        repositories = {each.entity.name: each for each in entities.every()}
+        self._names = [(each, _names_of_records(each, repositories[each.entity.name])) for each in SEARCHED]
 
     async def find(self, actor: Actor, text: str, *, kinds: Iterable[str] = (), limit: int) -> list[Found]:
         """The best ``limit`` records that have the text in their names; the case of letters doesn't matter.
 
         Args:
             kinds: of these kinds alone; none: all.
+
+        Raises:
+            Unavailable: the database doesn't answer.
         """
         wanted, found = frozenset(kinds), list[Found]()
         if not wanted or "terminal" in wanted:
-            found += await self._terminals(actor, text, limit)
-        async with self._database.reading() as connection:
-            for each in SEARCHED:
-                if (not wanted or each.kind in wanted) and _may(actor, each):
-                    found += await _records(connection, actor, each, text, limit)
-            if not wanted or "event" in wanted:
+            best = await self._terminals.best(actor, text, limit)
+            found += [Found(rank, len(uid), "terminal", uid, id_, name, uid) for rank, id_, _, (uid, name) in best]
+        for each, names in self._names:
+            if (not wanted or each.kind in wanted) and _may(actor, each):
+                best = await names.best(actor, text, limit)
+                found += [
+                    Found(rank, len(texts[0]), each.kind, key, id_, texts[0], " ".join(filter(None, texts[1:])))
+                    for rank, id_, key, texts in best
+                ]
+        if not wanted or "event" in wanted:
+            async with self._database.reading() as connection:
                 found += await _events(connection, actor, text, limit)
         return nsmallest(limit, found)
 
-    async def _terminals(self, actor: Actor, text: str, limit: int) -> list[Found]:
-        lowered, found, pauses = text.lower(), list[Found](), LoopPauses()
-        company_id, is_super = actor.company_id, actor.is_super
-        every = list(self._registry.terminals())
-        for start in range(0, len(every), _SLICE):
-            found += [
-                _terminal(each, lowered)
-                for each in every[start : start + _SLICE]
-                if (is_super or each.company_id == company_id)
-                and (lowered in each.uid.lower() or lowered in each.name.lower())
-            ]
-            if len(found) > 4 * limit + _SLICE:
-                found = nsmallest(limit, found)
+
+class _KindNames:
+    """The names of one kind, by company: read when they are asked for first, and changed with the records since then.
+
+    Args:
+        read: hands all records of the kind to ``add``.
+    """
+
+    def __init__(self, read: Callable[[_KindNames], Awaitable[None]]) -> None:
+        self._read = read
+        self._turn = asyncio.Lock()
+        self._is_there = False
+        self._of: dict[int, NameIndex] = {}
+        self._company: dict[int, int] = {}  # of each record
+        self._newer: set[int] | None = None  # ids of records that have changed while all are read
+
+    async def best(self, actor: Actor, text: str, limit: int) -> list[tuple[int, int, str, tuple[str, ...]]]:
+        """The best ``limit`` that the actor may see: rank, id, key and names."""
+        async with self._turn:
+            if not self._is_there:
+                await self._begin()
+        ids = list(self._of) if actor.is_super else [actor.company_id]
+        found: list[tuple[int, Named]] = []
+        for company_id in ids:
+            if (names := self._of.get(company_id)) is not None:
+                found += await in_turns(names.find_steps(text, limit))
+                if len(found) > 10 * limit:
+                    found = nsmallest(limit, found)
+        return [(rank, each.record_id, each.key, each.texts) for rank, each in nsmallest(limit, found)]
+
+    async def _begin(self) -> None:
+        self._of, self._company, self._newer = {}, {}, set()
+        try:
+            await self._read(self)
+            self._is_there = True
+        finally:
+            self._newer = None
+
+    def add(self, company_id: int, record: Named) -> None:
+        """A record as it was read, unless it has changed since."""
+        if self._newer is not None and record.record_id not in self._newer:
+            self._put(company_id, record)
+
+    def change(self, company_id: int, record: Named) -> None:
+        """A record was made or changed."""
+        if self._newer is not None:
+            self._newer.add(record.record_id)
+        if self._is_there or self._newer is not None:
+            self._put(company_id, record)
+
+    def drop(self, record_id: int) -> None:
+        """A record was deleted."""
+        if self._newer is not None:
+            self._newer.add(record_id)
+        company_id = self._company.pop(record_id, None)
+        if company_id is not None:
+            names = self._of[company_id]
+            names.drop(record_id)
+            if not names:
+                del self._of[company_id]
+
+    def _put(self, company_id: int, record: Named) -> None:
+        if self._company.get(record.record_id, company_id) != company_id:
+            self.drop(record.record_id)
+        self._company[record.record_id] = company_id
+        if (names := self._of.get(company_id)) is None:
+            names = self._of[company_id] = NameIndex()
+        names.put(record)
+
+
+def _names_of_terminals(registry: Registry) -> _KindNames:
+    async def read(names: _KindNames) -> None:
+        pauses = LoopPauses()
+        for each in list(registry.terminals()):
+            names.add(each.company_id, _named_terminal(each))
             await pauses.pause()
-        return found
+
+    names = _KindNames(read)
+
+    def change(before: Terminal | None, after: Terminal | None) -> None:
+        if after is not None:
+            names.change(after.company_id, _named_terminal(after))
+        elif before is not None:
+            names.drop(before.id)
+
+    registry.terminal_changes.listen(change)
+    return names
+
+
+def _named_terminal(terminal: Terminal) -> Named:
+    return Named(len(terminal.uid), terminal.uid, terminal.id, (terminal.uid, terminal.name))
+
+
+def _names_of_records(searched: Searched, repository: EntityRepository) -> _KindNames:
+    entity = searched.entity
+
+    def named(row: Row) -> Named:
+        texts = tuple(str(row[name] or "") for name in searched.columns)
+        return Named(len(texts[0]), str(row[entity.uid_name]), row["id"], texts)
+
+    async def read(names: _KindNames) -> None:
+        pauses = LoopPauses()
+        columns = (entity.uid_name, entity.company, *searched.columns)
+        async for row in repository.every(only=columns, at_once=_READ_AT_ONCE):
+            names.add(row[entity.company], named(row))
+            await pauses.pause()
+
+    names = _KindNames(read)
+
+    def change(changed: RowChange) -> None:
+        if changed.row is None:
+            names.drop(changed.record_id)
+        else:
+            names.change(changed.row[entity.company], named(changed.row))
+
+    repository.changes.listen(change)
+    return names
 
 
 def _may(actor: Actor, each: Searched) -> bool:
     return actor.may(each.least) and (actor.is_super or not each.is_for_super)
-
-
-def rank_of(name: str, lowered: str) -> int:
-    """How well a name fits a text in lower case."""
-    name = name.lower()
-    if name == lowered:
-        return _EXACT
-    if name.startswith(lowered):
-        return _BEGINS
-    at = name.find(lowered)
-    while at > 0:
-        if not name[at - 1].isalnum():
-            return _WORD
-        at = name.find(lowered, at + 1)
-    return _WITHIN
-
-
-def _terminal(terminal: Terminal, lowered: str) -> Found:
-    rank = min(rank_of(terminal.uid, lowered), rank_of(terminal.name, lowered))
-    return Found(rank, len(terminal.uid), "terminal", terminal.uid, terminal.id, terminal.name, terminal.uid)
-
-
-async def _records(connection: AsyncConnection, actor: Actor, searched: Searched, text: str, limit: int) -> list[Found]:
-    """The ids of each column's best come from its index alone."""
-    entity, lowered = searched.entity, text.lower()
-    table, columns = entity.table, [entity.table.c[name] for name in searched.columns]
-    mine = [] if actor.is_super else [table.c[entity.company] == actor.company_id]
-    ids: set[int] = set()
-    for column in columns:
-        order = (sa.case((begins(column, text), 0), else_=1), sa.func.length(column), table.c.id)
-        query = sa.select(table.c.id).where(*mine, contains(column, text)).order_by(*order).limit(limit)
-        ids.update((await connection.execute(query)).scalars())
-    if not ids:
-        return []
-    wanted = (table.c.id, table.c[entity.uid_name], *columns)
-    rows = (await connection.execute(sa.select(*wanted).where(one_of(table.c.id, ids)))).all()
-    return [_found(searched.kind, row, lowered) for row in rows]
-
-
-def _found(kind: str, row: Sequence[Any], lowered: str) -> Found:
-    record_id, uid, *texts = row
-    shown = [str(text or "") for text in texts]
-    best = min(rank_of(text, lowered) for text in shown if lowered in text.lower() or text == shown[0])
-    more = " ".join(text for text in shown[1:] if text)
-    return Found(best, len(shown[0]), kind, str(uid), int(str(record_id)), shown[0], more)
 
 
 async def _events(connection: AsyncConnection, actor: Actor, text: str, limit: int) -> list[Found]:

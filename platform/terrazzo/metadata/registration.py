@@ -17,6 +17,7 @@ from terrazzo.errors import BadParameter, NotFound, NotPermitted
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.repository import EntityRepository
 from terrazzo.metadata.repositories.terminals import TerminalRepository
+from terrazzo.reasons import say
 
 DEFAULT_CONFIGURATION = "default"
 PIN_CHARS = 16  # of 31 characters each: 79 bits
@@ -104,8 +105,8 @@ class TerminalRegistration:
         if given is None or (not actor.is_super and str(given) == str(actor.company_id)):
             return actor.company_id
         if not actor.is_super:
-            raise NotPermitted(f"{COMPANY}: another company's records are not yours to make")
+            raise NotPermitted(say("company_of_others", field=COMPANY))
         try:
             return int((await self._companies.item(actor, given))["id"])
         except NotFound:
-            raise BadParameter(COMPANY, f"no company {given!r}") from None
+            raise BadParameter(COMPANY, say("no_company", company=f"{given!r}")) from None

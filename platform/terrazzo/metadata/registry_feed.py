@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from sys import intern
 
 import msgspec
 
@@ -28,6 +29,11 @@ from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 _AT_ONCE = 100  # terminals of a company that is opened or closed, or of a configuration
+_OF_TERMINALS = (
+    *("uid", "name", COMPANY, "type", "mode", "username", "pin", "access", "topic", "is_route", "session_expiry"),
+    *("keep_alive", "encryption", "dixie", "rsa_privatekey", "is_available", "config_id", "activated", "series"),
+)
+_OF_OBJECTS = (COMPANY, "terminal_list")
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +54,12 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
             registry.forms[row["id"]] = form
     async for row in companies.every():
         registry.set_company(row["id"], is_available=bool(row["is_available"]))
-    async for row in terminals.every():
-        registry.put_terminal(terminal_of(row, registry))
-    async for row in objects.every():
-        registry.put_object(row["id"], row["terminal_list"] or (), company_id=row[COMPANY])
+    async for page in terminals.every_page(only=_OF_TERMINALS):
+        for row in page:
+            registry.put_terminal(terminal_of(row, registry))
+    async for page in objects.every_page(only=_OF_OBJECTS):
+        for row in page:
+            registry.put_object(row["id"], map(intern, row["terminal_list"] or ()), company_id=row[COMPANY])
     async for row in claim_keys.every():
         registry.claim_keys.put(claim_key_of(row))
     async for row in authorities.every():
@@ -86,18 +94,22 @@ def form_of(row: Row) -> PayloadForm | None:
 
 
 def terminal_of(row: Row, registry: Registry) -> Terminal:
-    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
+    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use.
+
+    Texts that many have, and the uid that objects name, are there once in memory.
+    """
+    uid, username = intern(row["uid"]), row["username"]
     return Terminal(
         id=row["id"],
-        uid=row["uid"],
+        uid=uid,
         name=row["name"],
         company_id=row[COMPANY],
-        type=row["type"],
-        mode=row["mode"],
-        username=row["username"],
+        type=intern(row["type"]),
+        mode=intern(row["mode"]),
+        username=uid if username == uid else username,
         pin=row["pin"],
-        access=row["access"],
-        topic=row["topic"],
+        access=intern(row["access"]),
+        topic=intern(row["topic"]),
         is_route=bool(row["is_route"]),
         session_expiry_s=row["session_expiry"],
         keep_alive_s=row["keep_alive"],
@@ -189,5 +201,5 @@ class RegistryFeed:
         if changed.row is None:
             self._registry.drop_object(changed.record_id)
         else:
-            uids = changed.row["terminal_list"] or ()
+            uids = map(intern, changed.row["terminal_list"] or ())
             self._registry.put_object(changed.record_id, uids, company_id=changed.row[COMPANY])

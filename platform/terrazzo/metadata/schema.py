@@ -6,6 +6,7 @@ from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR, WALL_
 from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.events import EVENT_TABLES, HANDOVER
+from terrazzo.database.tables.imports import UNFINISHED_IMPORT
 from terrazzo.database.tables.messages import MESSAGES
 from terrazzo.database.tables.presence import PRESENCE_DAY
 from terrazzo.database.tables.registry import (
@@ -45,4 +46,5 @@ ALL_TABLES = (
     HANDOVER,
     TERMINAL_CONFIGURATION,
     PRESENCE_DAY,
+    UNFINISHED_IMPORT,
 )

@@ -5,11 +5,25 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+import msgspec
+
+from terrazzo.reasons import say
+
 LEAST_US = 1_000
 MOST_US = 3_660 * 86_400 * 1_000_000
 
 _SHAPE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([smhd]?)", re.ASCII)
 _UNIT_US = {"": 1_000_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+class _AsJson:
+    """A value that is told as whoever sent it wrote it."""
+
+    def __init__(self, value: object) -> None:
+        self._text = msgspec.json.encode(value).decode()
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 def parse_duration(value: object) -> int:
@@ -21,8 +35,8 @@ def parse_duration(value: object) -> int:
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     match = _SHAPE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
     if match is None:
-        raise ValueError(f"{value!r:.40} is not a length of time: expected seconds, or a number with s, m, h or d")
+        raise ValueError(say("no_duration", got=value if isinstance(value, str) else _AsJson(value)))
     length_us = int(Decimal(match[1]) * _UNIT_US[match[2]])
     if not LEAST_US <= length_us <= MOST_US:
-        raise ValueError(f"{value!r:.40} is not from 0.001 s to 3660 d")
+        raise ValueError(say("duration_out_of_range", got=value))
     return length_us

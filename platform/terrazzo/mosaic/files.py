@@ -6,14 +6,12 @@ begins; the others have an object a row.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.csv_text import guard_formula
+from terrazzo.csv_text import csv_lines
 from terrazzo.ports.store import Value
 from terrazzo.times import to_datetime
 
@@ -60,11 +58,7 @@ def exact_time(time_us: int) -> str:
 
 
 class _Csv:
-    """RFC 4180. A missing or null value is an empty cell.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe in front (OWASP, CSV injection); numbers stay
-    as they are.
-    """
+    """``csv_lines``: a missing or null value is an empty cell, and nothing is a formula."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = columns
@@ -72,22 +66,16 @@ class _Csv:
 
     def begin(self) -> bytes:
         """The header line of a CSV file."""
-        return self._write([["time", *map(_cell, self._columns)]])
+        return csv_lines([["time", *self._columns]])
 
     def encode(self, rows: Iterable[Row]) -> bytes:
         """Raises ``UnforeseenName``."""
-        return self._write([self._line(row) for row in rows])
+        return csv_lines(map(self._line, rows))
 
     def _line(self, row: Row) -> list[object]:
         if not self._known.issuperset(row.cells):
             raise UnforeseenName(", ".join(sorted(row.cells.keys() - self._known)))
-        return [exact_time(row.time_us), *(_cell(row.cells.get(column)) for column in self._columns)]
-
-    @staticmethod
-    def _write(lines: Iterable[list[object]]) -> bytes:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows(lines)
-        return text.getvalue().encode()
+        return [exact_time(row.time_us), *map(row.cells.get, self._columns)]
 
 
 class _Objects:
@@ -105,11 +93,3 @@ class _Objects:
         """The rows as objects, one after the other."""
         encode, end = self._encode, self._end
         return b"".join(encode({"time": exact_time(row.time_us), **row.fields}) + end for row in rows)
-
-
-def _cell(value: Value) -> object:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return guard_formula(value) if isinstance(value, str) else value

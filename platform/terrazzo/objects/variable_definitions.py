@@ -18,6 +18,7 @@ from terrazzo.domain.variables.definition import (
     parse_variable_definitions,
 )
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.reasons import told_by
 
 
 class DefinedVariable(NamedTuple):
@@ -61,7 +62,7 @@ class VariableDefinitions:
             try:
                 parse_variable_definition(said, code)
             except ValueError as error:
-                raise BadParameter("variables", str(error)) from None
+                raise BadParameter("variables", told_by(error)) from None
             variables = {**(row["variables"] or {}), code: said}
             row = await self._mappings.update(actor, row["id"], {"variables": variables})
         return next(each for each in defined_variables(row) if each.code == code)

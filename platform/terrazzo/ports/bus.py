@@ -33,8 +33,17 @@ class DeliveryFate(Enum):
 class MessageBus(Protocol):
     """Sends messages to terminals, and knows who is connected. Everything is called on the platform's event loop."""
 
-    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[DeliveryFate], None]) -> bool:
-        """Publishes on ``p2p/<uid>`` at QoS 1, with Correlation Data and Response Topic ``g/<uid>/n`` for MQTT 5.
+    def send(
+        self,
+        uid: str,
+        payload: bytes,
+        *,
+        correlation: bytes,
+        on_fate: Callable[[DeliveryFate], None],
+        traceparent: str = "",
+    ) -> bool:
+        """Publishes on ``p2p/<uid>`` at QoS 1, with Correlation Data and Response Topic ``g/<uid>/n`` for MQTT 5, and
+        with a ``traceparent`` as user property where there is one.
 
         False when the terminal is not connected or not subscribed: nothing was sent. Otherwise ``on_fate`` is called
         once, on the PUBACK or when the session ends without one.
@@ -45,6 +54,28 @@ class MessageBus(Protocol):
 
     def disconnect(self, uid: str) -> None:
         """Closes a terminal's connection (MQTT 5 reason code 0x98)."""
+
+
+class TerminalsElsewhere(Protocol):
+    """Sends messages to terminals that are connected to other nodes, which have to be asked."""
+
+    def holds(self, uid: str) -> bool:
+        """Whether a terminal is connected to another node, and has subscribed to its commands."""
+
+    def send(
+        self,
+        uid: str,
+        payload: bytes,
+        *,
+        correlation: bytes,
+        on_sent: Callable[[bool], None],
+        on_fate: Callable[[DeliveryFate], None],
+    ) -> None:
+        """As ``MessageBus.send`` on the node that holds the terminal.
+
+        ``on_sent`` is told once whether it was written to the terminal's socket; if so, ``on_fate`` follows. Where the
+        node doesn't say, ``on_fate`` is told that it is lost, and nothing else.
+        """
 
 
 class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):

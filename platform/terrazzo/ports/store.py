@@ -46,8 +46,11 @@ MOST_BUCKETS = 1_000_000
 """The most buckets that one query may have."""
 
 
-class Record(NamedTuple):
-    """One record of one series. ``time_us``: UTC microseconds, not negative."""
+class Record(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One record of one series. ``time_us``: UTC microseconds, not negative.
+
+    A Struct that the garbage collector need not look at: it is made in a third of the time of a tuple with names.
+    """
 
     series: str
     time_us: int

@@ -6,7 +6,7 @@ was trimmed is gone from its beginning, never from between. Every method may rai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 
@@ -35,6 +35,10 @@ class LogWentBack(Exception):
 
 class LogUnusable(Exception):
     """The log's servers or streams are not set up as the platform needs them. ``str()`` names key and reason."""
+
+
+class NobodyAnswers(LogUnavailable):
+    """Nobody is there who could answer a call: it has certainly not arrived."""
 
 
 class RecordChanged(Exception):
@@ -85,7 +89,7 @@ class LogReader(Protocol):
 
 
 class ReplicatedLog(Protocol):
-    """Frames in one order. One writer at a time, kept so by the number of the last frame, which each names."""
+    """Frames in one order. Where there is to be one writer at a time, each names the number of the last frame."""
 
     @property
     def most_bytes(self) -> int:
@@ -94,8 +98,10 @@ class ReplicatedLog(Protocol):
     async def state(self) -> LogState:
         """As the log's leader knows it."""
 
-    async def publish(self, body: bytes, *, message_id: str, last: int) -> int:
+    async def publish(self, body: bytes, *, message_id: str, last: int | None) -> int:
         """Appends a frame if the newest one has the number ``last``; returns its own number once it is kept.
+
+        None appends it in any case. What has the ``message_id`` of a moment ago is not appended again.
 
         Raises:
             StaleWriter: the newest one has another number; this frame was not appended now.
@@ -111,6 +117,20 @@ class ReplicatedLog(Protocol):
 
     async def trim(self, before: int) -> None:
         """Deletes all frames with smaller numbers; the newest one always stays."""
+
+
+class ReportLog(ReplicatedLog, Protocol):
+    """The log of what fronts have taken, which the first of them makes."""
+
+    async def open(self) -> None:
+        """Makes it where there is none, and checks it.
+
+        Raises:
+            LogUnusable: it can't be made, or is set up otherwise.
+        """
+
+    async def is_there(self) -> bool:
+        """Whether there is one; raises as ``open``."""
 
 
 class Records(Protocol):
@@ -132,3 +152,29 @@ class Records(Protocol):
 
     async def all(self) -> Mapping[str, bytes]:
         """All values by key."""
+
+
+class FrontRecords(Records, Protocol):
+    """Records that fronts have among themselves, which the first of them makes."""
+
+    async def open(self) -> None:
+        """Makes them where there are none.
+
+        Raises:
+            LogUnusable: they can't be made, or are set up otherwise.
+        """
+
+
+class Calls(Protocol):
+    """Requests from node to node, which are answered or not; nothing is kept."""
+
+    async def ask(self, node: str, body: bytes, *, timeout_s: float) -> bytes:
+        """The answer of a node.
+
+        Raises:
+            NobodyAnswers: it is not there.
+            LogUnavailable: unknown whether it was asked.
+        """
+
+    async def serve(self, node: str, answer: Callable[[bytes], bytes]) -> None:
+        """Answers what this node is asked, until it is cancelled."""

@@ -9,28 +9,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 
 from terrazzo.ports.store import Record, Seen
+from terrazzo.replication.checked_bytes import HEAD_BYTES, FrameDamaged, check_bytes, checked_bytes
 
 VERSION = 1
 MOST_BYTES = 256 << 20  # of one operation
 MOST_PARTS = 4_096
 
 _MAGIC = b"TZo"
-_HEAD = struct.Struct(">3sBI")  # magic, version, checksum of all that follows
 _REST = struct.Struct(">QQHH")  # epoch, number, part, parts
-HEADER_BYTES = _HEAD.size + _REST.size
-
-
-class FrameDamaged(ValueError):
-    """Bytes that are no frame of this format; ``str()`` says why."""
-
-
-class FrameTooNew(FrameDamaged):
-    """A frame of a later version; this program has to be upgraded first."""
+HEADER_BYTES = HEAD_BYTES + _REST.size
 
 
 class Began(msgspec.Struct, frozen=True, array_like=True, tag=0):
@@ -84,7 +75,7 @@ class Frame(NamedTuple):
 def appended(records: Sequence[Record], notes: dict[str, bytes | None]) -> Appended:
     """The operation that appends records."""
     places: dict[str, int] = {}
-    found = [(places.setdefault(series, len(places)), time_us, body) for series, time_us, body in records]
+    found = [(places.setdefault(each.series, len(places)), each.time_us, each.body) for each in records]
     return Appended(list(places), found, notes)
 
 
@@ -126,7 +117,7 @@ def encode_frames(operation: Operation, *, epoch: int, number: int, most_bytes: 
 def encode_frame(frame: Frame) -> bytes:
     """The bytes of a frame."""
     rest = _REST.pack(frame.epoch, frame.number, frame.part, frame.parts) + frame.body
-    return _HEAD.pack(_MAGIC, VERSION, crc32(rest)) + rest
+    return checked_bytes(_MAGIC, VERSION, rest)
 
 
 def decode_frame(data: bytes) -> Frame:
@@ -135,16 +126,8 @@ def decode_frame(data: bytes) -> Frame:
     Raises:
         FrameDamaged, FrameTooNew: says why.
     """
-    if len(data) < HEADER_BYTES:
-        raise FrameDamaged(f"a frame of {len(data)} bytes is shorter than its header")
-    magic, version, checksum = _HEAD.unpack_from(data)
-    if magic != _MAGIC:
-        raise FrameDamaged(f"a frame begins with {magic!r}, expected {_MAGIC!r}")
-    if version > VERSION:
-        raise FrameTooNew(f"a frame has version {version}, and this program reads {VERSION}: upgrade this node")
-    if version < 1 or crc32(memoryview(data)[_HEAD.size :]) != checksum:
-        raise FrameDamaged("a frame's checksum doesn't fit: it was damaged on its way or on disk")
-    epoch, number, part, parts = _REST.unpack_from(data, _HEAD.size)
+    check_bytes(data, magic=_MAGIC, version=VERSION, least=HEADER_BYTES)
+    epoch, number, part, parts = _REST.unpack_from(data, HEAD_BYTES)
     if not part < parts <= MOST_PARTS:
         raise FrameDamaged(f"a frame says to be part {part} of {parts}")
     return Frame(epoch, number, part, parts, data[HEADER_BYTES:])

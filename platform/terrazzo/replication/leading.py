@@ -22,6 +22,7 @@ from terrazzo.ports.store import (
     TimeSeriesStore,
 )
 from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable, ReplicatedLog, StaleWriter
+from terrazzo.reasons import say
 from terrazzo.replication.applying import apply
 from terrazzo.replication.frame import Began, Operation, appended, encode_frames, replaced
 from terrazzo.replication.frame import Dropped as DroppedRecords
@@ -130,7 +131,7 @@ class ReplicatedStore:
             raise StoreUnavailable(self._lost)
         if self._unanswered:
             for_s = asyncio.get_running_loop().time() - self._unanswered
-            raise StoreUnavailable(f"the log has not answered for {for_s:.1f} s: nothing is acknowledged")
+            raise StoreUnavailable(say("log_silent", seconds=for_s))
         await self._store.check()
 
     async def checkpoint(self, path: Path) -> None:

@@ -38,15 +38,7 @@ class ClusterFigures(msgspec.Struct):
     is_verified: int = 0
 
 
-CLUSTER = {
-    "terrazzo_cluster_leads": Figure("leads", "1 on the node that serves, 0 on one that stands by"),
-    "terrazzo_cluster_epoch": Figure("epoch", "Epoch of the newest change of the log that this node has"),
-    "terrazzo_cluster_sequence": Figure("sequence", "Number of the newest frame of the log that this node's store has"),
-    "terrazzo_cluster_lag_frames": Figure("lag", "Frames of the log that this node's store doesn't have yet"),
-    "terrazzo_cluster_log_first": Figure("log_first", "Number of the oldest frame that the log has"),
-    "terrazzo_cluster_log_bytes": Figure("log_bytes", "Bytes of the log on each of its servers"),
-    "terrazzo_cluster_log_limit_bytes": Figure("log_limit", "Bytes that the log may have; full, it takes nothing"),
-    "terrazzo_cluster_log_synced": Figure("is_verified", "1 if it is verified that the log syncs what it acknowledges"),
+STREAM = {
     "terrazzo_stream_connected": Figure("connected", "1 while there is a connection to a server of the log"),
     "terrazzo_stream_connects_total": Figure("connects", "Connections to servers of the log that were made"),
     "terrazzo_stream_disconnects_total": Figure("disconnects", "Connections to servers of the log that were lost"),
@@ -57,6 +49,18 @@ CLUSTER = {
     "terrazzo_stream_stale_total": Figure("stale", "Frames that the log refused because another frame was there"),
     "terrazzo_stream_read_total": Figure("read", "Frames that this node has read from the log"),
     "terrazzo_stream_readers_total": Figure("readers", "Times that reading from the log began anew"),
+}
+
+CLUSTER = {
+    "terrazzo_cluster_leads": Figure("leads", "1 on the node that serves, 0 on one that stands by"),
+    "terrazzo_cluster_epoch": Figure("epoch", "Epoch of the newest change of the log that this node has"),
+    "terrazzo_cluster_sequence": Figure("sequence", "Number of the newest frame of the log that this node's store has"),
+    "terrazzo_cluster_lag_frames": Figure("lag", "Frames of the log that this node's store doesn't have yet"),
+    "terrazzo_cluster_log_first": Figure("log_first", "Number of the oldest frame that the log has"),
+    "terrazzo_cluster_log_bytes": Figure("log_bytes", "Bytes of the log on each of its servers"),
+    "terrazzo_cluster_log_limit_bytes": Figure("log_limit", "Bytes that the log may have; full, it takes nothing"),
+    "terrazzo_cluster_log_synced": Figure("is_verified", "1 if it is verified that the log syncs what it acknowledges"),
+    **STREAM,
     "terrazzo_follower_operations_total": Figure("follower_operations", "Changes that the store took from the log"),
     "terrazzo_follower_refused_total": Figure("follower_refused", "Changes of the log that no node's store takes"),
     "terrazzo_follower_failures_total": Figure(
@@ -71,4 +75,34 @@ CLUSTER = {
         "store_again", "Changes that are in the log and that the store of this node did not take at once"
     ),
     "terrazzo_leader_full_total": Figure("full", "Changes for which the log had no room"),
+}
+
+FRONTS = {
+    "terrazzo_fronts_sequence": Figure("sequence", "Number of the frame of fronts up to which all are stored"),
+    "terrazzo_fronts_frames_total": Figure("frames", "Frames of fronts that this leader has read"),
+    "terrazzo_fronts_messages_total": Figure("messages", "Reports in these that it had to store"),
+    "terrazzo_fronts_repeated_total": Figure("repeated", "Frames of fronts that were in the log twice"),
+    "terrazzo_fronts_open_frames": Figure("open", "Frames of fronts that are read and not stored yet"),
+    "terrazzo_fronts_open_bytes": Figure("open_bytes", "Bytes of these"),
+    "terrazzo_fronts_failures_total": Figure("failures", "Times that the log of what fronts take did not answer"),
+}
+
+FRONT_TERMINALS = {
+    "terrazzo_fronts_terminals": Figure("connected", "Terminals that are connected to fronts, as this leader knows"),
+    "terrazzo_fronts_sent_total": Figure("sent", "Messages to terminals that fronts have written to their sockets"),
+    "terrazzo_fronts_absent_total": Figure("absent", "Messages to terminals that were not at their front any more"),
+    "terrazzo_fronts_unanswered_total": Figure(
+        "unanswered", "Messages of which no front has said in time whether they were sent"
+    ),
+}
+
+FRONT = {
+    "terrazzo_front_frames_total": Figure("frames", "Frames of reports that the log has acknowledged to this front"),
+    "terrazzo_front_messages_total": Figure("messages", "Reports in these"),
+    "terrazzo_front_bytes_total": Figure("bytes", "Bytes of these"),
+    "terrazzo_front_events_total": Figure(
+        "events", "Connections, disconnections and fates of messages of which the leader was told"
+    ),
+    "terrazzo_front_rolls_total": Figure("rolls", "Times that all connected terminals were named to a leader"),
+    "terrazzo_front_again_total": Figure("again", "Attempts to send a frame that had no answer, or a refusal"),
 }

@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from terrazzo.config.sections import Config, ConfigError
+from terrazzo.crypto.key_file import remove_drafts
 from terrazzo.database.fence import Fence
+from terrazzo.embedded.front_reader import FrontReaderStats
+from terrazzo.embedded.front_terminals import FrontTerminalsStats
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     LogFull,
@@ -29,21 +32,22 @@ from terrazzo.ports.stream import (
     StaleWriter,
 )
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.replication.checked_bytes import FrameDamaged
 from terrazzo.replication.follower import Follower
-from terrazzo.replication.frame import FrameDamaged
 from terrazzo.replication.leading import ReplicatedStore
 from terrazzo.replication.lease import Lease, LeaseLost, LeaseWatch, decode_lease
 from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, members_of, trim_before
 from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import CLUSTER, ClusterFigures
-from terrazzo.runtime.data_folder import close_to_others
+from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, ClusterFigures
+from terrazzo.runtime.fronts.leader import Fronts
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream
 from terrazzo.runtime.standby_page import StandbyPage
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
+from terrazzo_broker.access.folder_modes import close_to_others
 
 T = TypeVar("T")
 
@@ -74,6 +78,7 @@ class Node:
         self._stream: Stream | None = None
         self._follower: Follower | None = None
         self._leading: ReplicatedStore | None = None
+        self._fronts = (FrontReaderStats(), FrontTerminalsStats())
         self._log_state = LogState("", 1, 0, 0, 0)
         self._failure_log = SparseLog(_log)
 
@@ -155,6 +160,7 @@ class Node:
     async def _open_store(self) -> TimeSeriesStore:
         self._config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         close_to_others(self._config.data_dir)
+        remove_drafts(self._config.data_dir)
         kept = await open_store(self._config, self.tasks)
         self._lifetime.push_async_callback(kept.close)
         return kept
@@ -217,7 +223,12 @@ class Node:
         self._leading = store
         self._repeat("trimming of the log", _TRIM_S, self._trim)
         fence = Fence(section.name, section.node, epoch, self._lose)
-        ports = Ports(fence=fence, collectors=(self.collector,))
+        stream, lease_s = self._the_stream, section.lease_s
+        fronts = Fronts(stream.reports, stream.records, stream.calls, epoch, lease_s, self._lose, *self._fronts)
+        read, known = self._fronts
+        of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
+        collectors = (self.collector, *of_fronts)
+        ports = Ports(fence=fence, collectors=collectors, fronts=fronts)
 
         async def opened(_config: Config, _tasks: Tasks) -> TimeSeriesStore:
             return store

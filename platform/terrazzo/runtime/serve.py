@@ -18,6 +18,8 @@ from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerSection
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.config.sso import SsoSection
+from terrazzo.config.tracing import TracingSection
+from terrazzo.crypto.key_file import remove_drafts
 from terrazzo.database.fence import Fence
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
@@ -32,7 +34,7 @@ from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.ports.stream import Records, ReplicatedLog
+from terrazzo.ports.stream import Calls, FrontRecords, Records, ReplicatedLog, ReportLog
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
@@ -40,26 +42,29 @@ from terrazzo.runtime.assembly.control import start_control
 from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
-from terrazzo.runtime.assembly.logins import open_logins
+from terrazzo.runtime.assembly.logins import Logins, open_logins
 from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.rules import new_rules
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
-from terrazzo.runtime.assembly.terminals import start_terminals
+from terrazzo.runtime.assembly.terminals import Terminals, start_terminals
 from terrazzo.runtime.assembly.views import start_views
+from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.certificate_watch import LOOK_S
-from terrazzo.runtime.data_folder import close_to_others
 from terrazzo.runtime.descriptors import prepare_descriptors
+from terrazzo.runtime.fronts.leader import Fronts, start_fronts
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.runtime.support_answers import start_recent_log, support_answerer
 from terrazzo.runtime.timed_store import TimedStore
+from terrazzo.runtime.tracing import SendingTracer, open_tracing
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.backup import FolderTarget
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_broker.access.folder_modes import close_to_others
 
 if TYPE_CHECKING:
     from terrazzo_adapters.bridge import BridgeSettings
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["ListenAddresses", "Platform", "Ports", "Stream", "new_bridge", "new_caller", "new_mailer"]
 
 _RETENTION_S = 3_600.0
+_CLIENTS_PART = 16  # of what fronts' reports may have, the part that records of client ids may have beside it
 
 
 class Platform:
@@ -93,6 +99,7 @@ class Platform:
             self.config = self.config.with_connections(plan.connections)
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             close_to_others(self.config.data_dir)
+            remove_drafts(self.config.data_dir)
             return await self._start_parts()
         except BaseException:  # what was started must not stay behind, whatever ended the start
             await self.stop()
@@ -113,6 +120,7 @@ class Platform:
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
+        tracing = open_tracing(config.tracing, lifetime, new_tracer)
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock, fence=self._ports.fence)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
@@ -128,6 +136,7 @@ class Platform:
             objects=objects,
             clock=clock,
             intake_limits=self._ports.intake_limits,
+            tracing=tracing,
         )
         mapper = objects.mapper
         views = start_views(config, lifetime, metadata=metadata, mapper=mapper, messaging=messaging, clock=clock)
@@ -136,14 +145,7 @@ class Platform:
         rules = new_rules(config, lifetime, metadata=metadata, objects=objects, messaging=messaging, clock=clock)
         caller = self._ports.new_caller(config.sso)
         logins = open_logins(config, lifetime, metadata=metadata, messenger=messenger, caller=caller, clock=clock)
-        self.terminals = await start_terminals(
-            config,
-            lifetime,
-            metadata=metadata,
-            limiter=logins.of_terminals,
-            messaging=messaging,
-            bridges_of=self._new_bridges,
-        )
+        self.terminals = await self._start_terminals(logins)
         self.watch.who += [messaging.ingest.at_work, self.terminals.broker.at_work]
         replays = start_replays(
             config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
@@ -167,9 +169,20 @@ class Platform:
             backups=await self._start_backups(),
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
             tls=open_tls(config, self.terminals.broker),
-            collectors=self._ports.collectors,
+            tracing=tracing.requests,
+            collectors=(*self._ports.collectors, *tracing.collectors),
         )
         return await self._listen(GatewayServers(config, parts, clock=clock), campaigns)
+
+    async def _start_terminals(self, logins: Logins) -> Terminals:
+        return await start_terminals(
+            self.config,
+            self._lifetime,
+            metadata=self.metadata,
+            limiter=logins.of_terminals,
+            messaging=self.messaging,
+            bridges_of=self._new_bridges,
+        )
 
     async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:
         self.gateway = gateway
@@ -198,6 +211,14 @@ class Platform:
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
         self._lifetime.push_async_callback(campaigns.stop)
         await self.parts.rules.start(self._lifetime)  # from now on terminals can be there
+        if self._ports.fronts is not None:
+            start_fronts(
+                self._ports.fronts,
+                self._lifetime,
+                store=self.store,
+                messaging=self.messaging,
+                registry=self.metadata.registry,
+            )
         return addresses
 
     def _watch_certificates(self) -> None:
@@ -318,8 +339,9 @@ async def open_stream(config: Config) -> Stream:
         raise ConfigError("stream.kind: jetstream needs nats-py: pip install 'terrazzo[cluster]'") from None
     given = msgspec.structs.asdict(config.stream)
     del given["kind"]
-    most_bytes = int(given.pop("log_gib") * 2**30)
-    settings = jetstream.JetStreamSettings(name=config.cluster.name, most_bytes=most_bytes, **given)
+    most_bytes, most_in_bytes = (int(given.pop(key) * 2**30) for key in ("log_gib", "in_gib"))
+    given |= {"most_bytes": most_bytes, "most_in_bytes": most_in_bytes}
+    settings = jetstream.JetStreamSettings(name=config.cluster.name, **given)
     sync = await jetstream.check_servers(settings)
     connection = jetstream.Connection(settings)
     await connection.open()
@@ -330,7 +352,10 @@ async def open_stream(config: Config) -> Stream:
     except BaseException:
         await connection.close()
         raise
-    return Stream(log, records, sync, connection.stats, connection.close)
+    reports = jetstream.JetStreamLog(connection, kind="in")
+    calls = jetstream.JetStreamCalls(connection)
+    clients = jetstream.JetStreamRecords(connection, "clients", most_bytes=most_in_bytes // _CLIENTS_PART)
+    return Stream(log, records, reports, clients, calls, sync, connection.stats, connection.close)
 
 
 def open_target(section: BackupSection, name: str) -> BackupTarget:
@@ -348,6 +373,21 @@ def open_target(section: BackupSection, name: str) -> BackupTarget:
         raise ConfigError("backup.target: s3:// needs boto3: pip install 'terrazzo[s3]'") from None
     bucket, _, prefix = name.removeprefix(S3).partition("/")
     return S3Target(bucket, prefix, endpoint=section.s3_endpoint, region=section.s3_region)
+
+
+def new_tracer(section: TracingSection) -> SendingTracer:
+    """What sends spans to the collector that the section ``tracing`` names.
+
+    Raises:
+        ConfigError: OpenTelemetry's SDK is not installed.
+    """
+    try:
+        from terrazzo_adapters.opentelemetry import OtelTracer, TracerSettings  # its libraries are heavy, and an extra
+    except ImportError:
+        raise ConfigError("tracing.endpoint: needs OpenTelemetry: pip install 'terrazzo[otel]'") from None
+    given = msgspec.structs.asdict(section)
+    del given["sample"]
+    return OtelTracer(TracerSettings(version=build_info().version, **given))
 
 
 def new_bridge(
@@ -408,10 +448,15 @@ def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The log and the records of a cluster; ``sync``: what is known of whether the log syncs; ``stats``: counters."""
+    """The log and the records of a cluster; ``reports``, ``clients``: what fronts have taken, and which
+    client ids they hold, not opened yet; ``sync``:
+    what is known of whether the log syncs; ``stats``: counters."""
 
     log: ReplicatedLog
     records: Records
+    reports: ReportLog
+    clients: FrontRecords
+    calls: Calls
     sync: str
     stats: msgspec.Struct
     close: Callable[[], Awaitable[None]]
@@ -430,6 +475,7 @@ class Ports:
         intake_limits: when reading from terminals pauses, and how much one commit takes.
         fence: of a node among several, without which it doesn't write to the database.
         collectors: figures of what is around the platform, for ``/metrics``.
+        fronts: what fronts have taken, which this platform stores.
     """
 
     clock: Callable[[], int] = now_us
@@ -440,3 +486,4 @@ class Ports:
     intake_limits: IngestLimits = field(default_factory=IngestLimits)
     fence: Fence | None = None
     collectors: Sequence[Collector] = ()
+    fronts: Fronts | None = None

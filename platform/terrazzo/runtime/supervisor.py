@@ -16,6 +16,7 @@ from terrazzo.sparse_log import SparseLog
 
 _log = logging.getLogger(__name__)
 
+END_S = 30.0  # in which a task that is told to end does so, with what it has to write
 HEALTHY_AFTER_S = 10.0  # a task that has run this long since its last failure has recovered
 
 
@@ -60,10 +61,13 @@ class SupervisedTask:
             await asyncio.wait({self.runner})
 
     async def stop(self) -> None:
-        """Cancels it and waits for its end."""
-        if self.runner is not None:
-            self.runner.cancel()
-            await asyncio.wait({self.runner})
+        """Cancels it and waits for its end; what hasn't ended after a while is named, and cancelled once more."""
+        runner = self.runner
+        while runner is not None and not runner.done():
+            runner.cancel()
+            await asyncio.wait({runner}, timeout=END_S)
+            if not runner.done():
+                _log.warning("task %s has not ended within %g s of being told to", self.name, END_S)
         self.state = TaskState.FAILED if self.state is TaskState.FAILED else TaskState.ENDED
 
 
@@ -107,6 +111,8 @@ class Supervisor:
                 try:
                     await work()
                 except (Unavailable, StoreUnavailable) as error:
+                    if _is_being_stopped():
+                        raise
                     log.warning("%s: %s", name, error)
                 await asyncio.sleep(interval_s)
 
@@ -155,6 +161,9 @@ class Supervisor:
                     raise
                 pause_s = self._failed(task, error, began_s)  # what it waited for was cancelled: that is a failure, too
             except Exception as error:  # noqa: BLE001 - whatever ends a task is told, and answered by its policy
+                if _is_being_stopped():  # it failed as it was cancelled, in place of saying so: it must not begin anew
+                    task.log.warning("task %s failed at its end: %r", task.name, error)
+                    return
                 pause_s = self._failed(task, error, began_s)
             else:
                 task.state = TaskState.ENDED

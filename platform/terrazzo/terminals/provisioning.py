@@ -22,6 +22,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import CHANNELS
 from terrazzo.errors import Conflict
 from terrazzo.metadata.definitions.registry import check_terminal_uid
+from terrazzo.reasons import say
 from terrazzo.terminals.shown_certificate import names_another
 from terrazzo.times import now_us
 from terrazzo_broker.hooks import Client, ConnectRequest
@@ -117,6 +118,7 @@ class Provisioning:
         self._open: dict[str, tuple[Client, asyncio.TimerHandle]] = {}
         self._turn = asyncio.Lock()
         registry.terminal_changes.listen(self._on_record)
+        registry.company_changes.listen(self._on_company)
 
     def attach(self, connections: ClaimConnections) -> None:
         """Names the broker's side; called once, before it listens."""
@@ -177,7 +179,8 @@ class Provisioning:
         if f"p2p/{uid}" not in filters or self._connections is None:
             return
         under_way = self._under_way(link.key_id, uid, link.company_id)
-        if key is None or key.refusal(uid, under_way=under_way, now_us=self._clock()):
+        is_good = key is not None and self._registry.is_company_available(link.company_id)
+        if key is None or not is_good or key.refusal(uid, under_way=under_way, now_us=self._clock()):
             self._end(client)  # it was good when the client connected
             return
         terminal = self._promise(key, uid)
@@ -193,10 +196,10 @@ class Provisioning:
     # Promises
 
     def promised(self, uid: str) -> Iterator[Terminal]:
-        """The terminals that a client id may become; of several companies the first login decides."""
+        """The terminals that a client id may become; of several companies, which are open, the first login decides."""
         now = self._clock()
-        for each in self._promises.get(uid, {}).values():
-            if each.expires_us > now:
+        for company_id, each in self._promises.get(uid, {}).items():
+            if each.expires_us > now and self._registry.is_company_available(company_id):
                 yield each.terminal
 
     async def confirm(self, promised: Terminal, address: str) -> Terminal:
@@ -212,14 +215,15 @@ class Provisioning:
             if current is None:
                 promise = self._promises.get(uid, {}).get(promised.company_id)
                 key = None if promise is None else self._registry.claim_keys.by_id(promise.key_id)
-                if promise is None or key is None or promise.terminal is not promised:
-                    raise Conflict("the claim is over; claim again")
+                is_open = self._registry.is_company_available(promised.company_id)
+                if promise is None or key is None or promise.terminal is not promised or not is_open:
+                    raise Conflict(say("claim_over"))
                 await self._records.create_claimed(key, promised, address)
                 self._forget(uid, promised.company_id)
                 self.stats.provisioned += 1
                 current = self._registry.terminal(uid)
         if current is None or (current.company_id, current.pin) != (promised.company_id, promised.pin):
-            raise Conflict("the terminal has been registered otherwise")
+            raise Conflict(say("terminal_registered_otherwise"))
         return current
 
     def _promise(self, key: ClaimKey, uid: str) -> Terminal:
@@ -273,6 +277,14 @@ class Provisioning:
         self._of_key[promise.key_id] -= 1
         if not self._of_key[promise.key_id]:
             del self._of_key[promise.key_id]
+
+    def _on_company(self, company_id: int, is_available: bool) -> None:
+        """Nobody claims with a key of a company that was closed; what it has promised waits."""
+        if is_available:
+            return
+        for client, _ in list(self._open.values()):
+            if client.identity.company_id == company_id:
+                self._end(client)
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         """Somebody else has registered the terminal, or it has just logged in: nobody claims it any more."""

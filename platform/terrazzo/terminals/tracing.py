@@ -17,6 +17,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict
 from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Presence
+from terrazzo.reasons import say
 from terrazzo.terminals.packet_summary import PacketSummary, summarize
 from terrazzo.times import now_us
 from terrazzo_broker.hooks import Client
@@ -108,7 +109,7 @@ class TerminalTraces:
         """Raises ``Conflict`` where another terminal of the company is traced."""
         trace = self._traces.get(terminal.company_id)
         if trace is not None and trace.terminal.id != terminal.id:
-            raise Conflict(f"terminal_id: {trace.terminal.uid} is traced by {trace.by}; one of a company at a time")
+            raise Conflict(say("terminal_traced", terminal=trace.terminal.uid, by=trace.by))
 
     def start(self, actor: Actor, terminal: Terminal, minutes: int) -> Trace:
         """Traces a terminal from now on; one that is traced already goes on for so many minutes, with its packets.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from terrazzo.api.kernel.fields import Parsed
 from terrazzo.ports.providers import Attachment
+from terrazzo.reasons import say
 
 MOST_FILES = 50  # of one form, and of one e-mail
 
@@ -30,4 +31,4 @@ class Attachments(Parsed):
             return value
         if value is None:
             return cls()
-        raise ValueError("expected files as parts of a form, multipart/form-data")
+        raise ValueError(say("expected_form_with_files"))

@@ -15,6 +15,7 @@ from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.errors import BadParameter
 from terrazzo.ports.providers import Attachment
+from terrazzo.reasons import say
 
 
 class Components:
@@ -66,11 +67,11 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body)
     except RecursionError:
-        raise BadParameter("body", "nested too deeply") from None
+        raise BadParameter("body", say("nested_too_deeply")) from None
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise BadParameter("body", f"not JSON: {error}") from None
+        raise BadParameter("body", say("not_json", why=error)) from None
     if not isinstance(found, dict):
-        raise BadParameter("body", f"expected object, got {kind(found)}")
+        raise BadParameter("body", say("expected_object_got", got=kind(found)))
     return found
 
 

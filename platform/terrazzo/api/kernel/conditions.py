@@ -13,6 +13,7 @@ import msgspec
 from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
 from terrazzo.api.kernel.paging import PageRequest
 from terrazzo.database.port import Conditions
+from terrazzo.reasons import say
 
 _ARRAY = {"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "null"}]}
 _DIRECTIONS = {"asc": False, "desc": True}
@@ -72,11 +73,11 @@ class Order(Parsed):
         if not found:
             return cls()
         if len(found) != 2 or not all(isinstance(each, str) for each in found):
-            raise ValueError(f"expected [field, asc or desc], got {_shown(found)}")
+            raise ValueError(say("expected_field_and_direction", got=_shown(found)))
         field, direction = found
         descending = _DIRECTIONS.get(direction.strip().lower())
         if descending is None:
-            raise ValueError(f"element 2: expected asc or desc, got {_shown(direction)}")
+            raise ValueError(say("expected_direction", got=_shown(direction)))
         return cls((field, descending))
 
 
@@ -107,33 +108,33 @@ def _array(value: Any) -> list[Any]:
     if found is None:
         return []
     if not isinstance(found, list):
-        raise ValueError(f"expected an array or its JSON text, got {kind(found)}")
+        raise ValueError(say("expected_array_or_json", got=kind(found)))
     return found
 
 
 def _comparison(number: int, given: Any) -> tuple[str, str, Any]:
     if not isinstance(given, list) or len(given) != 3:
-        raise ValueError(f"condition {number}: expected [field, operator, value], got {_shown(given)}")
+        raise ValueError(say("condition_expected_three", number=number, got=_shown(given)))
     field, operator, value = given
     for position, text in enumerate((field, operator), 1):
         if not isinstance(text, str):
-            raise ValueError(f"condition {number}, element {position}: expected str, got {kind(text)}")
+            raise ValueError(say("condition_element_expected_text", number=number, element=position, got=kind(text)))
     return field, operator, value
 
 
 def _membership(number: int, given: Any) -> tuple[str, list[Any]]:
     if not isinstance(given, list) or len(given) != 2:
-        raise ValueError(f"condition {number}: expected [field, values], got {_shown(given)}")
+        raise ValueError(say("condition_expected_two", number=number, got=_shown(given)))
     field, values = given
     if not isinstance(field, str):
-        raise ValueError(f"condition {number}, element 1: expected str, got {kind(field)}")
+        raise ValueError(say("condition_field_expected_text", number=number, got=kind(field)))
     if isinstance(values, str):
         return field, [value.strip() for value in values.split(",")] if values.strip() else []
     if isinstance(values, list):
         return field, values
     if isinstance(values, int | float) and not isinstance(values, bool):
         return field, [values]
-    raise ValueError(f"condition {number}, element 2: expected a list or text with commas, got {kind(values)}")
+    raise ValueError(say("condition_expected_list", number=number, got=kind(values)))
 
 
 def _shown(value: Any) -> str:

@@ -32,10 +32,13 @@ from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.services import Services, TokenService
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
+from terrazzo.ports.tracing import Span, current
+from terrazzo.reasons import reason_of, say
+from terrazzo.times import now_us
 
 _SCHEME = "bearer "
 _SAYS_MORE = (CountedList, Published)  # than belongs into its place in the envelope
@@ -68,8 +71,7 @@ class GatewayRequest(NamedTuple):
         """
         credential = self.head.authorization
         changes_rights = credential is not msgspec.UNSET and bearer_token(credential) != caller.token
-        operation = self.operation
-        return changes_rights or operation.connection or operation.changes or operation.permission is not Role.VIEWER
+        return changes_rights or not self.operation.only_reads
 
 
 _new_request: Callable[[Any, Any], GatewayRequest] = tuple.__new__  # its constructor is written in Python
@@ -85,10 +87,17 @@ class Performer:
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
         self.kept_answers = self._unread.kept
         self._short: set[type] = {dict}  # kinds of results without records
+        self._loop: asyncio.AbstractEventLoop | None = None  # that it works on
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
-        began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name))
+        if (loop := self._loop) is None:
+            loop = self._loop = asyncio.get_running_loop()
+        began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name), loop)
+        slot = caller.slot if caller.live is None and operation.only_reads else None
+        if slot is not None:
+            slot.reading = asyncio.current_task(loop)
+        span = None if self._services.tracing is None else self._traced(operation, caller)
         try:
             who = self._admit(operation, caller, work)
             result = await operation.handler(self._services, who, decode())
@@ -106,10 +115,29 @@ class Performer:
             failure = explain(error, reply)
             code = failure.code
             answer = reply.failure(failure)
+        except asyncio.CancelledError:
+            self._traffic.abandon()
+            if span is not None:
+                _end_span(span, 0, work.company_id)
+            raise
         finally:
+            if slot is not None:
+                slot.reading = None
             at_work.end(work)
+        if span is not None:
+            _end_span(span, code, work.company_id)
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
+
+    def _traced(self, operation: Operation, caller: Caller) -> Span | None:
+        """The span of a request, which is the task's current one until the next; None where it is not traced."""
+        assert self._services.tracing is not None
+        attributes = {"terrazzo.operation": operation.name, "client.address": caller.address}
+        span = self._services.tracing.begin(
+            operation.name, now_us(), kind="server", parent=caller.traceparent, attributes=attributes
+        )
+        current.set(span)
+        return span
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
@@ -136,7 +164,7 @@ class Performer:
         actor = identify(self._services.tokens, caller)
         if not actor.may(permission):
             raise NotPermitted(
-                f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
+                say("needs_role", role=permission.name.lower(), user=actor.username, is_role=actor.role.name.lower())
             )
         company_id = work.company_id = actor.company_id
         self._services.memory.check("requests", company_id)
@@ -144,7 +172,7 @@ class Performer:
         if not operation.connection:
             return actor
         if caller.live is None:
-            raise BadParameter("action", f"{operation.name} needs a connection that stays: use WebSocket or TCP")
+            raise BadParameter("action", say("needs_a_connection", action=operation.name))
         return Subscriber(actor, caller.live)
 
 
@@ -179,7 +207,7 @@ class Gateway:
             body = message if isinstance(message, str) else message.decode()
             head = _heads.decode(body or "{}" if action else body)
         except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
-            return self._unreadable(action, EMPTY_TEXT, _why_unreadable(error, message))
+            return self._unreadable(action, EMPTY_TEXT, "body", _why_unreadable(error, message))
         if action and head.action is msgspec.UNSET:
             head.action = action
         name = head.action
@@ -194,17 +222,21 @@ class Gateway:
         name = head.action
         if not isinstance(name, str):
             missing = name is msgspec.UNSET
-            reason = "action: is required" if missing else f"action: expected str, got {kind(name)}"
-            return self._unreadable(action, head.actionid, reason)
+            reason = say("is_required") if missing else say("expected_text_got_json", got=kind(name))
+            return self._unreadable(action, head.actionid, "action", reason)
         if action and name != action:
             return self._unreadable(
-                action, head.actionid, f"action: the address says {action}, the body {name[:100]!r}"
+                action, head.actionid, "action", say("action_of_address", address=action, body=name[:100])
             )
         if not isinstance(head.strict, bool):
-            return self._unreadable(name, head.actionid, f"strict: expected bool, got {kind(head.strict)}")
+            return self._unreadable(name, head.actionid, "strict", say("expected_truth_got", got=kind(head.strict)))
         operation = self._table.find(name)
         if operation is None:
-            return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
+            near = self._table.near_actions.nearest(name)
+            reason = say("action_unknown", name=name[:100])
+            if near:
+                reason = say("action_unknown_near", name=name[:100], near=near)
+            return self._unreadable(name, head.actionid, "action", reason, status=404)
         return GatewayRequest(operation, head, body or "{}")
 
     def perform(
@@ -228,9 +260,17 @@ class Gateway:
             reply,
         )
 
-    def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:
+    def _unreadable(self, name: str, actionid: msgspec.Raw, field: str, reason: str, *, status: int = 200) -> Answer:
         self._traffic.refuse(status)
-        return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, info, status))
+        told = reason_of(reason, field=field)
+        return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, f"{field}: {reason}", status, reason=told))
+
+
+def _end_span(span: Span, code: int, company_id: int) -> None:
+    """Ends it; ``code`` 0: nobody waits for the answer any more."""
+    error = "" if code == SUCCESS else f"code {code}" if code else "abandoned"
+    span.end(now_us(), error=error, attributes={"terrazzo.code": code, "terrazzo.company": company_id})
+    current.set(None)
 
 
 def _kept_in_cookie(result: Any, session: CookieSession, tokens: TokenService) -> Any:
@@ -248,12 +288,12 @@ def bearer_token(credential: Any) -> str | None:
 
 def _why_unreadable(error: Exception, message: bytes | str) -> str:
     if not message.strip():
-        return "body: is empty"
+        return say("is_empty")
     match error:
         case UnicodeDecodeError():
-            return f"body: not UTF-8 at byte {error.start}"
+            return say("not_utf8_at", byte=error.start)
         case RecursionError():
-            return "body: nested too deeply"
+            return say("nested_too_deeply")
         case msgspec.ValidationError():
-            return f"body: {str(error).replace('`', '').lower()}"
-    return f"body: not JSON: {str(error).removeprefix('JSON is malformed: ')}"
+            return str(error).replace("`", "").lower()
+    return say("not_json", why=str(error).removeprefix("JSON is malformed: "))

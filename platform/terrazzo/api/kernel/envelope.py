@@ -21,6 +21,7 @@ from terrazzo.errors import (
     Unavailable,
 )
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.reasons import Reason, reason_of, say, told_by
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Failure(msgspec.Struct, frozen=True):
     status: int = 200
     retry_after_s: float | None = None
     result: Any = msgspec.field(default_factory=dict)
+    reason: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class Answer(msgspec.Struct, frozen=True, weakref=True):
@@ -76,6 +78,7 @@ class Envelope(msgspec.Struct):
     result: Any
     total_records: int | msgspec.UnsetType = msgspec.UNSET  # of lists that are bare arrays
     commands: Sequence[str] | msgspec.UnsetType = msgspec.UNSET  # of actions that send some: their uids
+    reason: Reason | msgspec.UnsetType = msgspec.UNSET  # of errors: ``info`` as code and parameters
 
 
 class ComponentEnvelope(msgspec.Struct):
@@ -85,6 +88,7 @@ class ComponentEnvelope(msgspec.Struct):
     msg: str
     info: str
     result: Any = msgspec.UNSET
+    reason: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessengerEnvelope(ComponentEnvelope):
@@ -156,6 +160,7 @@ class GatewayReply(msgspec.Struct, frozen=True):
         """The envelope of an error; its result is ``{}`` but for imports, whose report says which rows are wrong."""
         message = MESSAGES[failure.code]
         envelope = Envelope(self.resp, self.actionid, failure.code, message, encodable(failure.info), failure.result)
+        envelope.reason = failure.reason
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
@@ -191,7 +196,7 @@ class ComponentReply(msgspec.Struct, frozen=True):
 
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}``."""
-        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], encodable(failure.info), {})
+        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], encodable(failure.info), {}, failure.reason)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
@@ -214,11 +219,19 @@ class MessengerReply(msgspec.Struct, frozen=True):
         """With what the provider said, if it came to that."""
         said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer(result={})
         envelope = self._envelope(failure.code, encodable(failure.info), said)
+        envelope.reason = failure.reason
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
     def _envelope(self, code: int, info: str, said: ServiceAnswer) -> MessengerEnvelope:
-        service = {"svc_code": said.svc_code, "svc_ext": said.svc_ext, "svc_msg": said.svc_msg}
-        return MessengerEnvelope(code, MESSAGES[code], info, said.result, **service)
+        return MessengerEnvelope(
+            code,
+            MESSAGES[code],
+            info,
+            said.result,
+            svc_code=said.svc_code,
+            svc_ext=said.svc_ext,
+            svc_msg=said.svc_msg,
+        )
 
 
 def encodable(info: str) -> str:
@@ -228,6 +241,12 @@ def encodable(info: str) -> str:
 
 def explain(error: Exception, reply: Reply) -> Failure:
     """The one place where an exception becomes what the client sees."""
+    failure = _failure(error, reply)
+    told = error.told() if isinstance(error, OperationError) else reason_of(told_by(error))
+    return failure if isinstance(told, msgspec.UnsetType) else msgspec.structs.replace(failure, reason=told)
+
+
+def _failure(error: Exception, reply: Reply) -> Failure:
     info = str(error)
     match error:
         case BadParameter():
@@ -249,4 +268,5 @@ def explain(error: Exception, reply: Reply) -> Failure:
             return Failure(FAILURE, info)
     incident = secrets.token_hex(6)
     logger.error("internal error %s", incident, exc_info=error)
-    return Failure(FAILURE, f"internal error; the log has it as {incident}")
+    told = say("internal_error", incident=incident)
+    return Failure(FAILURE, str(told), reason=reason_of(told))

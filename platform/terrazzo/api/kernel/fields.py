@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.database.field import check_depth
+from terrazzo.reasons import say
 from terrazzo.times import parse_time
 from terrazzo_broker.topics.names import is_topic_filter
 
@@ -81,12 +82,12 @@ class Names(Parsed):
         if isinstance(value, str):
             names = parse_json_text(value) if value.lstrip().startswith("[") else [value]
         if not isinstance(names, list):
-            raise ValueError(f"expected str or a list of str, got {kind(value)}")
+            raise ValueError(say("expected_text_or_list", got=kind(value)))
         if len(names) > MOST_NAMES:
-            raise ValueError(f"{len(names)} entries, at most {MOST_NAMES} are allowed")
+            raise ValueError(say("too_many_entries", entries=len(names), most=MOST_NAMES))
         for position, name in enumerate(names):
             if not isinstance(name, str):
-                raise ValueError(f"entry {position}: expected str, got {kind(name)}")
+                raise ValueError(say("entry_expected_text", entry=position, got=kind(name)))
         return cls(tuple(filter(None, names)))
 
 
@@ -117,7 +118,7 @@ class Topics(Names):
         topics = super().parse(value, zone)
         for name in topics.names:
             if "\0" in name or not is_topic_filter(name, levels=MOST_LEVELS):
-                raise ValueError(f"{name[:100]!r} is not a topic or an MQTT filter")
+                raise ValueError(say("not_a_topic", name=name[:100]))
         return topics
 
 
@@ -138,7 +139,7 @@ class Json(Parsed):
         """Objects and arrays of at most ``field.JSON_DEPTH`` levels."""
         found = parse_json_text(value) if isinstance(value, str) else value
         if found is not None and not isinstance(found, dict | list):
-            raise ValueError(f"expected a JSON object or array, got {kind(found)}")
+            raise ValueError(say("expected_json_got", got=kind(found)))
         if not isinstance(value, str):
             check_depth(found)
         return cls(found)
@@ -160,7 +161,7 @@ class KeyList(Json):
             value = [key.strip() for key in value.split(",")]
         found = super().parse(value, zone)
         if found.value is not None and not isinstance(found.value, list):
-            raise ValueError(f"expected an array, got {kind(found.value)}")
+            raise ValueError(say("expected_array_got", got=kind(found.value)))
         return found
 
 
@@ -177,9 +178,9 @@ def parse_json_text(text: str) -> Any:
         check_depth(found)
         return found
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(say("nested_too_deeply")) from None
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-        raise ValueError(f"not valid JSON: {error}") from None
+        raise ValueError(say("not_valid_json", why=error)) from None
 
 
 def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
@@ -210,5 +211,5 @@ def kind(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"expected str, got {kind(value)}")
+        raise ValueError(say("expected_text_got_json", got=kind(value)))
     return value

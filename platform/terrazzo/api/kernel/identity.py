@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
+from terrazzo.access.api_keys import is_api_key
 from terrazzo.access.tokens import HeldToken
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import TokenService
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import NotAuthenticated
+from terrazzo.reasons import say
+from terrazzo.sparse_log import SparseLog
+
+_log = SparseLog(logging.getLogger(__name__))
 
 
 def identify(tokens: TokenService, caller: Caller) -> Actor:
@@ -20,8 +27,13 @@ def identify(tokens: TokenService, caller: Caller) -> Actor:
     """
     token = caller.token
     if not token:
-        raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-    actor = tokens.verify(token) if caller.live is None else _verify_held(tokens, caller, token)
+        raise NotAuthenticated(say("no_token"))
+    try:
+        actor = tokens.verify(token) if caller.live is None else _verify_held(tokens, caller, token)
+    except NotAuthenticated as error:
+        if is_api_key(token):
+            _log.warning("an API key from %s was refused: %s", caller.address, error)
+        raise
     slot = caller.slot
     if slot is not None:
         slot.prove(actor.company_id)

@@ -19,6 +19,7 @@ from terrazzo.errors import BadParameter, Throttled
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.memory_shares import Kept
 from terrazzo.ports.store import RecordsTooLarge
+from terrazzo.reasons import say
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -143,7 +144,7 @@ def answer_within(most_bytes: int) -> Iterator[None]:
 
 def too_large(most_bytes: int) -> BadParameter:
     """The error of an answer over ``limits.answer_bytes``."""
-    return BadParameter("answer", f"would be over {most_bytes} bytes (limits.answer_bytes); ask for fewer at a time")
+    return BadParameter("answer", say("answer_too_large", most=most_bytes))
 
 
 class UnreadAnswers:
@@ -173,8 +174,7 @@ class UnreadAnswers:
             raise too_large(self.most_bytes)
         kept = self._bytes[company_id]
         if kept and kept + size > self._of_company:
-            info = f"answers: your company has {kept} bytes of others to take (limits.company_answer_bytes)"
-            raise Throttled(info, _RETRY_AFTER_S)
+            raise Throttled(say("answers_to_take", bytes=kept), _RETRY_AFTER_S)
         self._bytes[company_id] += size
         weakref.finalize(answer, self._forget, company_id, size)
 

@@ -5,14 +5,17 @@ Dispatch, validation, permission checks, the OpenAPI document and the documents 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import msgspec
 
 from terrazzo.access.tokens import HeldToken
 from terrazzo.api.kernel.envelope import ComponentReply, MessengerReply, Reply
+from terrazzo.api.kernel.near_names import NearNames
 from terrazzo.api.kernel.prefixes import configured_path
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
@@ -24,6 +27,9 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 
 class Place(Protocol):
     """A connection's place among all, which it keeps once a good token has come on it."""
+
+    reading: asyncio.Task[Any] | None
+    """What reads for the request over HTTP that is under way; it ends with the connection."""
 
     @property
     def company_id(self) -> int:
@@ -48,6 +54,7 @@ class Caller(msgspec.Struct):
     held: HeldToken | None = None  # the token that was checked on a connection that stays
     slot: Place | None = None
     session: CookieSession | None = None  # whoever asks wants tokens in a cookie, instead of in answers
+    traceparent: str = ""  # of the trace that one HTTP request belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,11 @@ class Operation:
         return self.result is not msgspec.UnsetType
 
     @property
+    def only_reads(self) -> bool:
+        """Whether it may be ended at any moment, and nothing is the worse for it."""
+        return self.permission is Role.VIEWER and not self.changes and not self.connection
+
+    @property
     def is_messenger(self) -> bool:
         """Whether answers say what a provider said."""
         return self.reply is MessengerReply
@@ -141,6 +153,11 @@ class OperationTable:
                 self._add_path(operation)
             else:
                 self._add_action(operation)
+
+    @cached_property
+    def near_actions(self) -> NearNames:
+        """Which action a mistyped name probably means."""
+        return NearNames(self._actions)
 
     def _add_action(self, operation: Operation) -> None:
         for name in (operation.name, *operation.aliases):

@@ -22,6 +22,7 @@ from terrazzo.analysis.analysis import Analysis
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.backup.status import BackupStatus
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.company_turns import CompanyTurns
@@ -57,6 +58,7 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo.ports.tracing import Tracing
 from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.terminals.presence_log import PresenceLog
 from terrazzo.terminals.remote_access import RemoteAccess
@@ -371,6 +373,14 @@ class MqttPorts:
     websocket_tls: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MapTiles:
+    """Whose pictures the console's map has; ``address`` with ``{z}``, ``{x}`` and ``{y}`` in it, empty: none."""
+
+    address: str = ""
+    attribution: str = ""
+
+
 class Refusals(Protocol):
     """Why terminals were refused."""
 
@@ -435,6 +445,7 @@ class Services:
     search: NameSearch
     object_log: ObjectLog
     out_of_service: OutOfServiceRecords
+    unfinished_imports: UnfinishedImports
     rule_commands: RuleCommandRecords
     event_definitions: EventDefinitions
     variable_definitions: VariableDefinitions
@@ -456,6 +467,7 @@ class Services:
     replays: ReplayRunner
     limits: ApiLimits
     zone: tzinfo
+    tracing: Tracing | None = None  # None: off
     session_s: float = 7_200.0  # for which a browser's session may stay unused
     version: str = ""  # of the platform
     mqtt: MqttPorts = field(default_factory=MqttPorts)
@@ -476,5 +488,6 @@ class Services:
     backups: BackupStatus | None = None
     bridges: Sequence[Bridge] = ()
     began_s: float = field(default_factory=time.monotonic)
+    map_tiles: MapTiles = field(default_factory=MapTiles)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing
     broker_asking: BrokerAsking | None = None  # brokers beside the platform that ask who may log in; None: none do

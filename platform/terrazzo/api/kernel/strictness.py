@@ -11,6 +11,7 @@ import msgspec
 from msgspec import inspect
 
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say, say_each
 
 OF_EVERY_REQUEST = ("action", "actionid", "Authorization", "strict")
 MOST_NAMED = 20  # unknown fields in one answer
@@ -29,12 +30,11 @@ def refuse_unknown(request: type[msgspec.Struct], body: str) -> None:
         return  # what is wrong with it is said where it is read
     named = []
     for path, near in _unknown(_type_of(request), values, "", OF_EVERY_REQUEST):
-        named.append((path, "unknown field" + (f"; did you mean {near}?" if near else "")))
+        named.append((path, say("unknown_field_near", near=near) if near else say("unknown_field")))
         if len(named) == MOST_NAMED:
             break
     if named:
-        (first, reason), *others = named
-        raise BadParameter(first, "; ".join([reason, *(f"{path}: {why}" for path, why in others)]))
+        raise BadParameter(named[0][0], say_each(named))
 
 
 @cache

@@ -18,6 +18,7 @@ class Traffic(Collector):
     def __init__(self) -> None:
         self._durations: dict[tuple[str, int], Durations] = {}
         self._refusals: Counter[int] = Counter()
+        self._abandoned = 0
 
     def count(self, operation: str, code: int, seconds: float) -> None:
         """A request that reached an operation."""
@@ -30,6 +31,10 @@ class Traffic(Collector):
     def refuse(self, status: int) -> None:
         """A request that reached none, by HTTP status."""
         self._refusals[status] += 1
+
+    def abandon(self) -> None:
+        """A request whose answer nobody waits for any more."""
+        self._abandoned += 1
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
@@ -52,4 +57,8 @@ class Traffic(Collector):
         )
         for status, count in self._refusals.items():
             refusals.add_metric([str(status)], count)
-        return requests, seconds, refusals
+        abandoned = CounterMetricFamily(
+            "terrazzo_api_abandoned_total", "Requests that ended with their connection, before an answer"
+        )
+        abandoned.add_metric([], self._abandoned)
+        return requests, seconds, refusals, abandoned

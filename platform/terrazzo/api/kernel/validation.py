@@ -11,8 +11,10 @@ import msgspec
 
 from terrazzo.api.kernel.fields import decode_hook
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.schema_faults import schema_fault
 from terrazzo.api.kernel.strictness import refuse_unknown
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say, say_each
 
 SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
 """How the documents spell some fields in places, and what is meant."""
@@ -119,33 +121,24 @@ def _faults(
     request: type[msgspec.Struct], values: Mapping[str, Any], read: Callable[[Any, Any], Any], error: BaseException
 ) -> BadParameter:
     """Reads field by field, because msgspec stops at the first fault."""
-    faults = []
+    faults: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(request):
         name = field.encode_name
         if name not in values:
             if field.required:
-                faults.append((name, "is required"))
+                faults.append((name, say("is_required")))
         elif fault := _fault(partial(read, field.type, values[name])):
             faults.append((name + fault[0], fault[1]))
     if not faults:
-        return BadParameter("body", _plain(str(error))[1])
-    (first, reason), *others = faults
-    return BadParameter(first, "; ".join([reason, *(f"{name}: {why}" for name, why in others)]))
+        return BadParameter("body", schema_fault(error)[1])
+    return BadParameter(faults[0][0], say_each(faults))
 
 
 def _fault(read: Callable[[], Any]) -> tuple[str, str] | None:
     try:
         read()
     except msgspec.ValidationError as error:
-        return _plain(str(error))
+        return schema_fault(error)
     except RecursionError:
-        return "", "nested too deeply"
+        return "", say("nested_too_deeply")
     return None
-
-
-def _plain(message: str) -> tuple[str, str]:
-    """msgspec's message as (path below the field, reason)."""
-    reason, _, path = message.partition(" - at `$")
-    if reason.startswith("Expected"):
-        reason = reason.replace("`", "").replace(" | ", " or ")
-    return path.rstrip("`"), reason[:1].lower() + reason[1:]

@@ -20,6 +20,7 @@ from terrazzo.api.kernel.fields import schema_hook
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.openapi.field_texts import MEANINGS, meaning
 from terrazzo.bulk.report import Report
+from terrazzo.reasons import CATALOGUE, SEVERAL, Reason
 
 Schema = dict[str, Any]
 _AT = "#/components/schemas/"
@@ -31,7 +32,12 @@ NOTHING: Schema = {"type": "object", "maxProperties": 0, "description": "empty"}
 
 def failure_of(door: str, codes: Iterable[int], result: Schema) -> Schema:
     """The envelope of an error, for a ``door`` as in ``envelope_of``."""
-    return envelope_of(door, {"type": "integer", "enum": list(codes)}, {"type": "string"}, result)
+    envelope = envelope_of(door, {"type": "integer", "enum": list(codes)}, {"type": "string"}, result)
+    envelope["properties"]["reason"] = {
+        "allOf": [reference(Reason.__name__)],
+        "description": "info for programs; missing where another program words it, or the request wasn't read",
+    }
+    return envelope
 
 
 GATEWAY_FAILURE = "gateway_failure"
@@ -73,6 +79,7 @@ class Schemas:
         schemas, parts = msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=_AT + "{name}")
         self._by_type = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
         self.components: Schema = {name: _explained(_tidy(schema)) for name, schema in parts.items()}
+        self.components[Reason.__name__]["properties"]["code"] |= _reason_codes()
         self._add_envelopes()
 
     def fields(self, request: type[msgspec.Struct]) -> Schema:
@@ -147,6 +154,12 @@ def _with_service(envelope: Schema) -> Schema:
         "properties": {**envelope["properties"], **fields},
         "required": [*envelope["required"], *fields],
     }
+
+
+def _reason_codes() -> Schema:
+    """Each code with its sentence."""
+    sentences = CATALOGUE | {SEVERAL: "several fields are wrong: faults has the reason of each"}
+    return {"enum": list(sentences), "x-enum-descriptions": list(sentences.values())}
 
 
 def reference(name: str) -> Schema:

@@ -16,6 +16,7 @@ from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.record import record_of
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
 _Name = Annotated[str, Meta(max_length=96)]
@@ -73,7 +74,7 @@ async def handle_get_audit_list(services: Services, actor: Actor, request: Audit
 def _conditions(request: AuditList) -> Conditions:
     start, end = request.start_time, request.end_time
     if start and end and start.time_us > end.time_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     key = "record_id" if isinstance(request.uid, int) else "uid"
     given = [
         ("username", "=", request.username),

@@ -21,6 +21,7 @@ from terrazzo.bulk.report import Report
 from terrazzo.bulk.rows import read_objects, read_text, read_upload
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
+from terrazzo.reasons import say
 
 Grow = Callable[[int], object]
 """Told of bytes of memory that are taken beside those before; raises ``Throttled`` where there are too many."""
@@ -128,7 +129,7 @@ class BulkOperations:
             Throttled: too many exports of the company wait.
         """
         if request.secrets and not actor.may(Role.ADMIN):
-            raise NotPermitted(f"secrets: needs the role admin, {actor.username} is {actor.role.name.lower()}")
+            raise NotPermitted(say("secrets_need_admin", user=actor.username, is_role=actor.role.name.lower()))
         repository, company_id = self.of.repository(services.entities), actor.company_id
         pieces = export(repository, actor, format=request.format, secrets=bool(request.secrets))
         holding = services.memory.holding("exports", company_id)
@@ -141,6 +142,7 @@ class BulkOperations:
             self.of.repository(services.entities),
             Columns(self.of.entity, self.of.ignored),
             actor,
+            services.unfinished_imports,
             mode=options.mode,
             dry_run=bool(options.dry_run),
             on_progress=on_progress,

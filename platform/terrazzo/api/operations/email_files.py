@@ -13,6 +13,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.ports.providers import Attachment
+from terrazzo.reasons import say
 
 _UID = re.compile(r"[0-9a-f]{32}")
 
@@ -32,19 +33,19 @@ async def gather_files(
     left = most - sum(len(file.content) for file in files)
     for uid in uids_of(named):
         if len(files) == MOST_FILES:
-            raise BadParameter("email_group", f"EmailFile: more than {MOST_FILES} files")
+            raise BadParameter("email_group", say("too_many_attachments", most=MOST_FILES))
         try:
             stored = await services.files.open_for(actor, uid)
         except NotFound:
-            raise BadParameter("email_group", f"EmailFile: no file {uid}") from None
+            raise BadParameter("email_group", say("no_attachment", uid=uid)) from None
         left -= stored.size
         if left >= 0:
             content = await asyncio.to_thread(stored.path.read_bytes)
             files.append(Attachment(stored.name, stored.media_type, content))
     if left < 0:
-        raise BadParameter("email_group", f"EmailFile: more than {most} bytes together (messenger.attachment_bytes)")
+        raise BadParameter("email_group", say("attachments_too_large", most=most))
     if len(files) > MOST_FILES:
-        raise BadParameter("email_group", f"EmailFile: more than {MOST_FILES} files")
+        raise BadParameter("email_group", say("too_many_attachments", most=MOST_FILES))
     return tuple(files)
 
 
@@ -58,12 +59,12 @@ def uids_of(named: Any) -> Iterator[str]:
         try:
             named = parse_json_text(named)
         except ValueError as error:
-            raise BadParameter("email_group", f"EmailFile: {error}") from None
+            raise BadParameter("email_group", say("attachment_wrong", reason=error)) from None
     if named in (None, "", [], {}):
         return
     for entry in named if isinstance(named, list) else [named]:
         text = entry.get("uid") or entry.get("url") if isinstance(entry, dict) else entry
         found = _UID.findall(text) if isinstance(text, str) else []
         if not found:
-            raise BadParameter("email_group", f"EmailFile: {str(entry)[:64]!r} names no uploaded file")
+            raise BadParameter("email_group", say("attachment_not_uploaded", name=str(entry)[:64]))
         yield found[-1]

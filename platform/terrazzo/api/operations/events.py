@@ -21,6 +21,7 @@ from terrazzo.domain.event_records import EventRecord, event_record
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.events.events import ACKNOWLEDGED, CLEARED
 from terrazzo.metadata.lookup import as_id
+from terrazzo.reasons import say, told_by
 
 MOST_COMMENT = 1_000  # characters
 _Said = Annotated[str, Meta(max_length=MOST_COMMENT)]
@@ -108,7 +109,7 @@ async def conditions_in_time(services: Services, actor: Actor, request: Happenin
     """
     start, end = request.start_time, request.end_time
     if start and end and start.time_us > end.time_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     object_id = None if request.object_id is None else await find_object(services, actor, request.object_id)
     given = [
         ("object_id", "=", object_id),
@@ -140,7 +141,7 @@ def _storable(comment: str) -> str:
     try:
         check_storable(comment)
     except ValueError as error:
-        raise BadParameter("comment", str(error)) from None
+        raise BadParameter("comment", told_by(error)) from None
     return comment
 
 

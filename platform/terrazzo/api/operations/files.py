@@ -14,6 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 FileUid = Annotated[str, Meta(min_length=1, max_length=128, description="the file's uid, or its url")]
 
@@ -63,7 +64,7 @@ async def handle_upload(services: Services, actor: Actor, request: FileUpload) -
     found = await request.body.begin()
     name = request.request.name or found
     if not name:
-        raise BadParameter("name", "is required where the body isn't a form with a file")
+        raise BadParameter("name", say("required_without_file"))
     row = await services.files.add(actor, name, request.body.pieces())
     url = DOWNLOAD.address(services.prefixes).replace("{uid}", row["uid"])
     return Uploaded(row["name"], url, row["uid"], row["type"], row["size"], row["sha256"])

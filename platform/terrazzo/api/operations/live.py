@@ -21,6 +21,7 @@ from terrazzo.live.feed import Sink
 from terrazzo.live.frames import End
 from terrazzo.live.selector import LiveKind, Selector
 from terrazzo.live.session import LiveSession
+from terrazzo.reasons import Said, reason_of, say, told_by
 
 _KINDS = [kind.value for kind in LiveKind]
 _ONE_OF = f"one of {', '.join(_KINDS)}"
@@ -41,10 +42,10 @@ class Kinds(Names):
         """Reads at least one name of ``LiveKind``."""
         kinds = super().parse(value, zone)
         if not kinds.names:
-            raise ValueError(f"expected at least {_ONE_OF}")
+            raise ValueError(say("expected_at_least", expected=_ONE_OF))
         for name in kinds.names:
             if name not in _KINDS:
-                raise ValueError(f"{name[:100]!r} is not {_ONE_OF}")
+                raise ValueError(say("is_not_one_of", name=name[:100], expected=_ONE_OF))
         return kinds
 
 
@@ -84,14 +85,14 @@ def open_session(services: Services, caller: Caller, sink: Sink) -> LiveSession:
             return None
         try:
             if not caller.token:
-                raise NotAuthenticated("logged out; log in again")
+                raise NotAuthenticated(say("logged_out"))
             now = identify(tokens, caller)
         except NotAuthenticated as error:
-            return End(code=NOT_AUTHENTICATED, info=str(error))
+            return End(code=NOT_AUTHENTICATED, info=str(error), reason=reason_of(told_by(error)))
         if (now.company_id, now.is_super) != (actor.company_id, actor.is_super):
-            return End(code=NOT_PERMITTED, info="the connection now belongs to another company; subscribe again")
+            return _not_permitted(say("connection_of_another_company"))
         if now.role < actor.role:
-            return End(code=NOT_PERMITTED, info="the user's role allows less by now; subscribe again")
+            return _not_permitted(say("role_allows_less"))
         if not is_api_key(caller.token):  # which is looked at anew each time
             good = version, caller.token, actor
         return None
@@ -99,10 +100,14 @@ def open_session(services: Services, caller: Caller, sink: Sink) -> LiveSession:
     return LiveSession(services.live, sink, check=check, most=services.limits.ws_subscriptions)
 
 
+def _not_permitted(told: Said) -> End:
+    return End(code=NOT_PERMITTED, info=str(told), reason=reason_of(told))
+
+
 async def handle_subscribe(services: Services, subscriber: Subscriber, request: Subscribe) -> Subscribed:
     """Subscribes; frames follow the answer."""
     if request.keys.names and LiveKind.MOSAIC.value not in request.kinds.names:
-        raise BadParameter("keys", "goes with the kind mosaic")
+        raise BadParameter("keys", say("goes_with_mosaic"))
     if LiveKind.TRACE.value in request.kinds.names:
         _check_trace(subscriber.actor, request)
     selector = await _selector(services, subscriber.actor, request)
@@ -114,9 +119,9 @@ async def handle_subscribe(services: Services, subscriber: Subscriber, request: 
 def _check_trace(actor: Actor, request: Subscribe) -> None:
     """Raises ``NotPermitted`` for who is no administrator, and ``BadParameter`` where no terminal is named."""
     if not actor.may(Role.ADMIN):
-        raise NotPermitted("kinds: trace is for administrators")
+        raise NotPermitted(say("trace_for_administrators"))
     if request.terminal_id is None:
-        raise BadParameter("terminal_id", "is required for the kind trace")
+        raise BadParameter("terminal_id", say("required_for_trace"))
 
 
 async def handle_unsubscribe(services: Services, subscriber: Subscriber, request: Unsubscribe) -> Empty:

@@ -23,6 +23,7 @@ from terrazzo.errors import BadParameter, NotFound
 from terrazzo.loop_pauses import in_turns
 from terrazzo.mapping.dry_run import Sample, Trial
 from terrazzo.mapping.trial_process import TrialRequest
+from terrazzo.reasons import Reason, reason_of, say, told_by
 from terrazzo.times import format_spaced, now_us
 
 MOST_SAMPLES = 1_000
@@ -101,6 +102,7 @@ class RowProblem(msgspec.Struct):
     row: int
     column: int
     reason: str
+    told: Reason | msgspec.UnsetType = msgspec.UNSET  # the reason as code and parameters
 
 
 class CheckedMapping(msgspec.Struct):
@@ -134,8 +136,8 @@ async def _problems(rows: Any) -> list[RowProblem]:
     try:
         found = await in_turns(mapping_problems(rows))
     except ValueError as error:
-        raise BadParameter("script", str(error)) from None
-    return [RowProblem(each.row, each.column, each.reason) for each in found]
+        raise BadParameter("script", told_by(error)) from None
+    return [RowProblem(each.row, each.column, str(each.reason), reason_of(each.reason)) for each in found]
 
 
 def _messages(services: Services, latest: list[LatestReport], trial: Trial) -> list[CheckedMessage]:
@@ -183,9 +185,9 @@ async def _samples(payloads: list[SamplePayload], terminals: list[str], read: Re
         try:
             points = await read(given, uid)
         except (Reject, ValueError) as error:
-            raise BadParameter("payloads", f"payload {number}: {error}") from None
+            raise BadParameter("payloads", say("payload_wrong", payload=number, reason=error)) from None
         if not isinstance(points, dict):
-            raise BadParameter("payloads", f"payload {number}: expected a JSON object of points")
+            raise BadParameter("payloads", say("payload_expected_points", payload=number))
         before_us = samples[-1].time_us if samples else now_us() - _SECOND_US
         time_us = before_us + _SECOND_US if given.time is None else given.time.time_us
         samples.append(Sample(uid, points, time_us))
@@ -197,7 +199,7 @@ def _terminal(key: int | str, terminals: list[str], number: int) -> str:
         return key
     place = int(key) if str(key).isdecimal() else 0
     if not 1 <= place <= len(terminals):
-        raise BadParameter("payloads", f"payload {number}: terminal_list has no {str(key)!r:.70}")
+        raise BadParameter("payloads", say("payload_no_terminal", payload=number, terminal=str(key)))
     return terminals[place - 1]
 
 

@@ -29,6 +29,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import BadParameter, ServiceFailed
 from terrazzo.messenger.message import MessageState
+from terrazzo.reasons import say, say_each
 from terrazzo.times import format_spaced
 
 ProjectId = Annotated[int, Meta(ge=1, le=2**31 - 1, description="the messenger's project")]
@@ -115,7 +116,7 @@ async def handle_send_sms(services: Services, actor: Actor, request: SendSms) ->
     if project.sms_variant == "b":
         missing = [name for name in ("equipment_id", "equipment_name", "datetime") if not getattr(group, name)]
         if missing:
-            raise BadParameter("sms_group", "; ".join(f"{name}: is required" for name in missing))
+            raise BadParameter("sms_group", say_each([(name, say("is_required")) for name in missing], named=True))
     names = request.send_user_group.names
     rows = await _submit(services, actor, request, "sms", names, msgspec.to_builtins(group), field="send_user_group")
     return _answer(rows, "")
@@ -125,10 +126,10 @@ async def handle_send_app_push(services: Services, actor: Actor, request: SendPu
     """Sends a push to Android and to iOS devices, whichever are named: a message for each kind."""
     parts = [part for part in _push_parts(request) if part.devices]
     if not parts:
-        raise BadParameter("send_android_user_group", "names no device, and send_ios_user_group doesn't either")
+        raise BadParameter("send_android_user_group", say("names_no_device"))
     for part in parts:
         if part.group is None:
-            raise BadParameter(part.group_field, "is required")
+            raise BadParameter(part.group_field, say("is_required"))
         services.messenger.projects.find(actor.company_id, request.project_id, part.channel)
     rows: list[Row] = []
     for part in parts:
@@ -182,7 +183,7 @@ async def _submit(
     files: Sequence[Any] = (),
 ) -> Sequence[Row]:
     if not recipients:
-        raise BadParameter(field, "expected at least one recipient")
+        raise BadParameter(field, say("expected_recipient"))
     object_id = None if request.object_id is None else await find_object(services, actor, request.object_id)
     key = request.idempotency_key
     draft = MessageDraft(
@@ -218,10 +219,10 @@ def _why(row: Row) -> str:
     reason = row["reason"] or "it has not been tried yet"
     match MessageState(row["state"]):
         case MessageState.QUEUED | MessageState.SENDING:
-            return f"message {row['id']}: not sent yet: {reason}; it is tried again, don't send it once more"
+            return say("message_not_sent_yet", message=row["id"], reason=reason)
         case MessageState.UNKNOWN:
-            return f"message {row['id']}: it may or may not have been sent: {reason}"
-    return f"message {row['id']}: not sent: {reason}"
+            return say("message_perhaps_sent", message=row["id"], reason=reason)
+    return say("message_not_sent", message=row["id"], reason=reason)
 
 
 def _email_sent(services: Services, row: Row) -> EmailSent:

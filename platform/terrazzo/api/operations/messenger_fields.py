@@ -10,6 +10,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
+from terrazzo.api.kernel.schema_faults import schema_fault
+from terrazzo.reasons import say
 
 MOST_RECIPIENTS = 1_000
 MOST_TEXT = 65_536
@@ -116,8 +118,8 @@ class Group(Parsed, Generic[S]):
         try:
             return cls(msgspec.convert(found, cls.shape))
         except msgspec.ValidationError as error:
-            reason, _, path = str(error).replace("`", "").partition(" - at $")
-            raise ValueError(f"in {path.lstrip('.')}: {reason[:1].lower() + reason[1:]}" if path else reason) from None
+            path, reason = schema_fault(error, quotes=False)
+            raise ValueError(say("in_field", field=path.lstrip("."), reason=reason) if path else reason) from None
 
 
 class Email(Group[EmailGroup]):
@@ -173,18 +175,18 @@ class Recipients(Parsed):
         found = parse_json_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "") else value
         found = [found] if isinstance(found, str) else [] if found is None else found
         if not isinstance(found, list):
-            raise ValueError(f"expected an array, got {kind(found)}")
+            raise ValueError(say("expected_array_got", got=kind(found)))
         if len(found) > MOST_RECIPIENTS:
-            raise ValueError(f"at most {MOST_RECIPIENTS} recipients, got {len(found)}")
+            raise ValueError(say("too_many_recipients", most=MOST_RECIPIENTS, got=len(found)))
         return cls(tuple(dict.fromkeys(cls._one(position, each) for position, each in enumerate(found, 1))))
 
     @classmethod
     def _one(cls, position: int, given: Any) -> str:
         if isinstance(given, bool) or not isinstance(given, str | int):
-            raise ValueError(f"entry {position}: expected str, got {kind(given)}")
+            raise ValueError(say("entry_expected_text", entry=position, got=kind(given)))
         name = str(given).strip()
         if not 0 < len(name) <= 320 or not name.isprintable():
-            raise ValueError(f"entry {position}: expected 1 to 320 printable characters")
+            raise ValueError(say("entry_expected_printable", entry=position))
         cls.check(position, name)
         return name
 
@@ -202,4 +204,4 @@ class EmailAddresses(Recipients):
     def check(cls, position: int, name: str) -> None:
         """Raises ``ValueError`` for what isn't ``name@host``."""
         if not _ADDRESS.fullmatch(name):
-            raise ValueError(f"entry {position}: {name[:64]!r} is not an e-mail address")
+            raise ValueError(say("entry_no_address", entry=position, name=name[:64]))

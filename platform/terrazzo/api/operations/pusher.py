@@ -17,6 +17,7 @@ from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command_payload import value_text
 from terrazzo.metadata.repositories.projects import DEFAULT_PROJECT
+from terrazzo.reasons import say
 
 Command = Annotated[str, Meta(min_length=1, max_length=64, description="a code of the object's control script")]
 Value = str | int | float | bool
@@ -76,7 +77,7 @@ class Publishes(Parsed):
         except msgspec.ValidationError as error:
             raise ValueError(str(error).replace("`", "")) from None
         if not 0 < len(commands) <= MOST_AT_ONCE:
-            raise ValueError(f"expected 1 to {MOST_AT_ONCE} commands, got {len(commands)}")
+            raise ValueError(say("expected_commands", most=MOST_AT_ONCE, got=len(commands)))
         return cls(commands)
 
 

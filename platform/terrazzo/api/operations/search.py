@@ -13,6 +13,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.name_search import SEARCHED
+from terrazzo.reasons import say
 
 _KINDS = ("terminal", "event", *(each.kind for each in SEARCHED))
 
@@ -47,10 +48,10 @@ async def handle_search(services: Services, actor: Actor, request: Search) -> li
     """
     text = request.text.strip()
     if not text or "\0" in text:
-        raise BadParameter("text", "is blank, or has a NUL")
+        raise BadParameter("text", say("is_blank"))
     for kind in request.kinds.names:
         if kind not in _KINDS:
-            raise BadParameter("kinds", f"{kind[:64]!r} is none of {', '.join(_KINDS)}")
+            raise BadParameter("kinds", say("is_none_of", name=kind[:64], expected=", ".join(_KINDS)))
     found = await services.search.find(actor, text, kinds=request.kinds.names, limit=request.limit)
     return [SearchHit(each.kind, each.key, each.record_id, each.name, each.text, each.rank) for each in found]
 

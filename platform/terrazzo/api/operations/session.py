@@ -15,6 +15,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.record import record_of
 from terrazzo.errors import NotAuthenticated
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
 _Text = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -78,7 +79,7 @@ def logged_in(services: Services, caller: Caller, row: Row, token: str) -> User:
 async def handle_logout(services: Services, caller: Caller, request: Logout) -> Empty:
     """Ends the token that came with the request."""
     if not caller.token:
-        raise NotAuthenticated("no token: send Authorization: Bearer <token>")
+        raise NotAuthenticated(say("no_token"))
     await services.tokens.revoke(caller.token, held=held_by(caller), address=caller.address)
     caller.token = caller.held = None
     if caller.session is not None:

@@ -29,6 +29,7 @@ from terrazzo.domain.record import record_of
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import text_of
+from terrazzo.reasons import say
 from terrazzo.times import format_iso
 
 MOST_LATEST = 10_000  # records of one answer
@@ -133,7 +134,7 @@ class ResultActions:
             where.append(ANALYSIS_PROGRESS.c.object_id == await find_object(services, actor, request.object_id))
         jobs = await services.analysis.results.all(actor, ANALYSIS_PROGRESS, where=where, order=("object_id",))
         if len(jobs.rows) * len(script["script"]) > MOST_LATEST:
-            raise BadParameter("object_id", f"is required: all objects together have more than {MOST_LATEST} results")
+            raise BadParameter("object_id", say("required_for_many_results", most=MOST_LATEST))
         if request.type not in FINISHED:
             return ResultData(await self._running(services, jobs.rows, request.type))
         latest = [latest_period(self.table, request.type)]
@@ -235,13 +236,13 @@ async def handle_recompute_statistics(services: Services, actor: Actor, request:
     """Notes what is to be computed again; the results follow within seconds."""
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     script = await find_script(services, actor, ScriptKind.STATISTICS, request.script_uid)
     objects = [int(key) for key in script["object_list"] or ()]
     if request.object_id is not None:
         wanted = await find_object(services, actor, request.object_id)
         if wanted not in objects:
-            raise BadParameter("object_id", f"the script does not name object {wanted}")
+            raise BadParameter("object_id", say("script_names_no_object", object=wanted))
         objects = [wanted]
     await services.analysis.recompute(actor, script["id"], objects, start_us, end_us)
     return Changed(script["uid"])

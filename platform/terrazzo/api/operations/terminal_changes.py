@@ -16,6 +16,7 @@ from terrazzo.api.operations.entities.terminals import TerminalFilter
 from terrazzo.api.operations.entities.types import given
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, Conflict
+from terrazzo.reasons import say
 
 MOST_FOUND = 10_000
 
@@ -62,7 +63,7 @@ async def handle_update_terminals(services: Services, actor: Actor, request: Ter
     chosen = ("uids", "filter", "expected", "dry_run")
     values = {name: value for name, value in given(request).items() if name not in chosen}
     if not values:
-        raise BadParameter("uids", "nothing to change: give is_available, config_id or tags")
+        raise BadParameter("uids", say("no_terminal_change"))
     uids = await _chosen(services, actor, request)
     if request.dry_run:
         return TerminalsChanged("", 0, 0, len(uids))
@@ -89,17 +90,17 @@ async def _chosen(services: Services, actor: Actor, request: TerminalsChosen) ->
     names = tuple(dict.fromkeys(request.uids.names))
     if request.filter is None:
         if not names:
-            raise BadParameter("uids", "names no terminal")
+            raise BadParameter("uids", say("names_no_terminal"))
         return names
     if names:
-        raise BadParameter("uids", "give either uids or a filter")
+        raise BadParameter("uids", say("give_uids_or_filter"))
     found = await services.terminal_search.uids(actor, request.filter.query(conditions_of(request.filter), None))
     if len(found) > MOST_FOUND:
-        raise BadParameter("filter", f"finds {len(found):,} terminals, at most {MOST_FOUND:,} are changed at once")
+        raise BadParameter("filter", say("finds_too_many_terminals", found=len(found), most=MOST_FOUND))
     if not request.dry_run and request.expected is None:
-        raise BadParameter("expected", "is required with a filter: what a dry run has found")
+        raise BadParameter("expected", say("required_with_filter"))
     if not request.dry_run and request.expected != len(found):
-        raise Conflict(f"filter: finds {len(found):,} terminals by now, expected {request.expected:,}")
+        raise Conflict(say("filter_finds_others", found=len(found), expected=request.expected))
     return found
 
 

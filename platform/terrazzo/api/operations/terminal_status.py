@@ -16,6 +16,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.refusals.entry import RefusalEntry, RefusalRecord, refusal_record
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import NotPermitted
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 from terrazzo_broker.peer_address import share_of
 
@@ -108,7 +109,7 @@ async def handle_get_address_refusals(
 ) -> AddressRefusals:
     """For super users: whoever it was may be of any company."""
     if not actor.is_super:
-        raise NotPermitted("only a super user may see what failed at an address")
+        raise NotPermitted(say("address_for_super_users"))
     entries = services.refusals.at_addresses([request.address])
     shown = [refusal_record(each, services.zone) for each in entries]
     return AddressRefusals(address=share_of(request.address), refusals=shown)

@@ -15,11 +15,13 @@ from msgspec import UNSET, UnsetType
 from terrazzo.api.kernel.fields import Flag
 from terrazzo.api.operations.entities.types import read_type, struct_of, written_type
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import MASK, Field, FieldKind, without_userinfo
+from terrazzo.database.field import Field, FieldKind
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, Conflict
+from terrazzo.reasons import Said
 from terrazzo.times import format_spaced
+from terrazzo.userinfo import MASK, without_userinfo
 
 
 class ColumnShape(NamedTuple):
@@ -119,10 +121,10 @@ class ComponentColumns:
                 raise
             raise BadParameter(self.names[error.field], error.reason) from None
         except Conflict as error:
-            column, separator, reason = str(error).partition(": ")
-            if column not in self.names:
+            told = error.args[0]
+            if not isinstance(told, Said) or told.values.get("field") not in self.names:
                 raise
-            raise Conflict(f"{self.names[column]}{separator}{reason}") from None
+            raise Conflict(told.again(field=self.names[told.values["field"]])) from None
 
     def _written(self, column: Field) -> Any:
         return bool | Flag if column.name in self.booleans else written_type(column)

@@ -17,6 +17,7 @@ from terrazzo.api.paths.entity_paths import EntityPaths
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict, NotFound
+from terrazzo.reasons import say
 
 Category = Annotated[str, Meta(min_length=1, max_length=16)]
 
@@ -54,7 +55,7 @@ class DashboardLinks:
             Conflict: it is on this object already.
         """
         if await _links(services, actor, dashboard_id=request.dashboard_id, object_id=request.object_id):
-            raise Conflict(f"dashboard_id: {request.dashboard_id} is on this object already")
+            raise Conflict(say("dashboard_on_object", dashboard=request.dashboard_id))
         await services.entities.object_dashboards.create(actor, msgspec.structs.asdict(request))
         return Empty()
 

@@ -23,6 +23,7 @@ from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS
 from terrazzo.database.tables.analysis import STATISTICS_PERIOD as PERIOD
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
 Joint = Annotated[str, Meta(pattern="(?i)^(and|or)$", description="AND or OR: what connects where_and and where_or")]
@@ -80,7 +81,7 @@ async def handle_get_period_list(services: Services, actor: Actor, request: Peri
         return await _running_list(services, actor, request, conditions, either=either)
     name, descending = request.order_by.by or ("time", True)
     if name.lower() != "time":
-        raise BadParameter("order_by", f"only time, got {name[:60]!r}")
+        raise BadParameter("order_by", say("only_time", got=name[:60]))
     rows = await services.analysis.results.page(
         actor,
         PERIOD,

@@ -215,8 +215,8 @@ class HttpConnection(asyncio.Protocol):
         elif (heads := self._port.heads) is None or self._is_closing or self.is_in_reserve:
             self._hand_on(data)
         elif self._bounds.is_at_rest and (found := heads.find(data)) is not None:
-            task = self._answer(heads, found)
-            self._answering = asyncio.get_running_loop().create_task(task, name="request with a known head")
+            assert self._idle is not None
+            self._answering = self._idle.loop.create_task(self._answer(heads, found), name="request with a known head")
         else:
             self._hand_on(data)
 
@@ -407,8 +407,10 @@ class HttpConnection(asyncio.Protocol):
             _hang_up(self._transport, status, info)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Counts it out."""
+        """Counts it out, and ends what reads for whoever has gone; what changes something goes on."""
         self._stop_head_timer()
+        if (slot := self.slot) is not None and (reading := slot.reading) is not None:
+            reading.cancel()
         self._leave_request()
         self._stop_unread_clock()
         if self._is_saying_goodbye:

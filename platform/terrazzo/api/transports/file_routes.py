@@ -24,6 +24,7 @@ from terrazzo.api.transports.bodies.multipart import BadForm, Event, FormPart
 from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 _FORM_SLACK = 65_536  # of a form beside its file
 
@@ -122,7 +123,7 @@ class UploadBody:
             async for event in self._events:
                 if isinstance(event, FormPart) and event.file_name is not None:
                     return event.file_name
-        raise BadParameter("file", "the form has no file")
+        raise BadParameter("file", say("form_without_file"))
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The file's bytes.
@@ -155,7 +156,7 @@ class UploadBody:
         try:
             yield
         except BadForm as error:
-            raise BadParameter("body", f"not a form: {error}") from None
+            raise BadParameter("body", say("not_a_form", why=error)) from None
         except BodyRefused as refusal:
             self.is_too_long = refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             field = "file" if self.is_too_long else "body"
@@ -169,7 +170,7 @@ async def _timed(pieces: AsyncGenerator[bytes, None], timeout_s: float) -> Async
                 async with asyncio.timeout(timeout_s):
                     piece = await anext(pieces, b"")
             except TimeoutError:
-                raise BadParameter("body", f"nothing came for {timeout_s} s (limits.request_timeout_s)") from None
+                raise BadParameter("body", say("nothing_came", seconds=timeout_s)) from None
             if not piece:
                 return
             yield piece

@@ -18,6 +18,7 @@ from terrazzo.campaigns.download_links import Ticket
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import NotFound, NotPermitted
 from terrazzo.memory_shares import NOBODY
+from terrazzo.reasons import say
 
 _PIECE = 256 * 1024
 
@@ -46,7 +47,7 @@ def _ticket(request: web.Request) -> Ticket:
     try:
         company_id, expires_s = int(path["company_id"]), int(query.get("expires", ""))
     except ValueError:
-        raise NotPermitted("signature: wrong") from None
+        raise NotPermitted(say("signature_wrong")) from None
     return Ticket(company_id, path["file"], path["name"], query.get("terminal", ""), expires_s)
 
 

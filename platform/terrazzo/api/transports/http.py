@@ -51,6 +51,8 @@ from terrazzo.api.transports.peers.origins import Origins
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
+from terrazzo.ports.tracing import HEADER as TRACEPARENT
+from terrazzo.reasons import reason_of, told_by
 from terrazzo.sparse_log import SparseLog
 
 _ANSWER = web.ResponseKey("answer", Answer)
@@ -72,12 +74,14 @@ def build_apps(services: Services) -> Apps:
     traffic, limits = Traffic(), services.limits
     connection_limiter = ConnectionLimiter(limits.connections, limits.unauthenticated_connections, services.proxies)
     performer, validator = Performer(services, traffic), Validator(services.zone)
-    gateway = Gateway(TABLE, performer, validator, traffic)
-    components = Components(performer, validator)
+    gateway, components = Gateway(TABLE, performer, validator, traffic), Components(performer, validator)
     http = web.Application()
     apps = Apps(http, web.Application(), gateway, connection_limiter)
     session = partial(open_session, services)
-    origins, policy_reports = Origins(services.allowed_origins, services.proxies), PolicyReports()
+    origins, policy_reports = (
+        Origins(services.allowed_origins, services.proxies),
+        PolicyReports(limits.request_timeout_s),
+    )
     cookies = SessionCookies(services.tokens, origins, lifetime_s=services.session_s, instance=services.instance)
     sockets = GatewaySockets(
         gateway, connection_limiter, limits=services.limits, open_session=session, read_cookie=cookies.read
@@ -110,7 +114,7 @@ def build_apps(services: Services) -> Apps:
     has_brokers = services.broker_asking is not None
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes, has_brokers=has_brokers)):
         routes.add("GET", at, handler)
-    for at, handler in console_handlers():
+    for at, handler in console_handlers(services.map_tiles.address):
         routes.add("GET", at, handler)
     routes.add("POST", "/console/policy-reports", policy_reports.handle)
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
@@ -382,6 +386,7 @@ def _caller(request: web.Request) -> Caller:
     connection = connection_of(request)
     slot = None if connection is None else connection.slot
     caller = Caller(client_address(request), bearer_token(request.headers.get(hdrs.AUTHORIZATION)), slot=slot)
+    caller.traceparent = request.headers.get(TRACEPARENT, "")
     request.app[COOKIES].read(request, caller)
     return caller
 
@@ -436,13 +441,19 @@ def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) 
 def _refuse_body(request: web.Request, refusal: BodyRefused, traffic: Traffic) -> web.Response:
     traffic.refuse(refusal.status)
     _log.warning("refused %s from %s: %s", refusal.status, client_address(request), refusal)
-    return _respond(UNREAD.failure(Failure(refusal.code, str(refusal), refusal.status, refusal.retry_after_s)))
+    return _respond(
+        UNREAD.failure(
+            Failure(
+                refusal.code, str(refusal), refusal.status, refusal.retry_after_s, reason=reason_of(told_by(refusal))
+            )
+        )
+    )
 
 
 def _reason(request: web.Request, refusal: web.HTTPException) -> str:
     match refusal:
         case web.HTTPNotFound():
-            return f"path: nothing is at {request.path[:200]}"
+            return f"path: nothing is at {request.path[:200]}; /docs has all paths"
         case web.HTTPMethodNotAllowed():
             return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
         case (

@@ -9,19 +9,21 @@ from collections.abc import Callable
 class IdleClock:
     """Calls back once when nothing was under way for ``timeout_s``. One timer, which looks again when it was early.
 
+    ``loop``: that the connection is on, for whoever would have to ask the system for it.
+
     Args:
         on_idle: closes the connection.
     """
 
-    __slots__ = ("_loop", "_on_idle", "_since_s", "_timeout_s", "_timer", "_under_way")
+    __slots__ = ("_on_idle", "_since_s", "_timeout_s", "_timer", "_under_way", "loop")
 
     def __init__(self, timeout_s: float, on_idle: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
         self._on_idle = on_idle
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._under_way = False
-        self._since_s = self._loop.time()
-        self._timer: asyncio.TimerHandle | None = self._loop.call_later(timeout_s, self._look)
+        self._since_s = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(timeout_s, self._look)
 
     @property
     def is_held(self) -> bool:
@@ -35,7 +37,7 @@ class IdleClock:
     def restart(self) -> None:
         """None is, from now on."""
         self._under_way = False
-        self._since_s = self._loop.time()
+        self._since_s = self.loop.time()
 
     def stop(self) -> None:
         """Never calls back."""
@@ -44,10 +46,10 @@ class IdleClock:
             self._timer = None
 
     def _look(self) -> None:
-        now_s = self._loop.time()
+        now_s = self.loop.time()
         due_s = (now_s if self._under_way else self._since_s) + self._timeout_s
         if now_s < due_s:
-            self._timer = self._loop.call_at(due_s, self._look)
+            self._timer = self.loop.call_at(due_s, self._look)
         else:
             self._timer = None
             self._on_idle()

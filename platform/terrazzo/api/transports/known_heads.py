@@ -17,11 +17,15 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from terrazzo.api.transports.peers.client_address import forwarded_for
 from terrazzo.api.transports.request_bounds import HEAD_END
+from terrazzo.ports.tracing import HEADER as TRACEPARENT
 
 MOST_HEADS = 4_096  # then all are forgotten: reading one again costs less than to know the oldest
 MOST_HEAD_BYTES = 2_048
 
-_TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN, hdrs.COOKIE)
+_TELLING = (
+    *(hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN, hdrs.COOKIE),
+    TRACEPARENT,  # another one each time
+)
 """Headers that make more of a request than its head, and so many bytes; or more of the answer."""
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
-from terrazzo.cli.shown import PRIVATE_UMASK, print_json
+from terrazzo.cli.shown import PRIVATE_UMASK, print_json, say
 from terrazzo.config.sections import Config, ConfigError
 
 _PATIENCE_S = 20.0
@@ -141,12 +141,12 @@ def _readme(parts: dict[str, str], missing: dict[str, str], now: datetime) -> st
 
 
 def _say(told: dict[str, Any]) -> None:
-    print(f"{told['file']}: {told['bytes']:,} bytes")
-    print("it holds:")
+    say(f"{told['file']}: {told['bytes']:,} bytes")
+    say("it holds:")
     for name in told["holds"]:
-        print(f"  {name:22} {HOLDS[name]}")
+        say(f"  {name:22} {HOLDS[name]}")
     for name, why in told["missing"].items():
-        print(f"  without {name}: {why}")
-    print("left out on purpose:")
+        say(f"  without {name}: {why}")
+    say("left out on purpose:")
     for each in told["left_out"]:
-        print(f"  {each}")
+        say(f"  {each}")

@@ -37,5 +37,7 @@ REVISIONS = (
     "0044",
     "0051",
     "0054",
+    "0055",
+    "0056",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

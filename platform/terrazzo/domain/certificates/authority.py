@@ -11,6 +11,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from terrazzo.reasons import say, told_by
+
 PEM_CHARS = 16_384
 MIN_RSA_BITS = 2_048
 MAX_RSA_BITS = 8_192  # checking a signature takes a millisecond then
@@ -47,17 +49,17 @@ def parse_authority(pem: str) -> x509.Certificate:
         ValueError: it is none that may vouch for clients, or is not alone; says why.
     """
     if "PRIVATE KEY" in pem:
-        raise ValueError("holds a private key, which nobody else may have: make another key, and give its certificate")
+        raise ValueError(say("certificate_with_private_key"))
     if len(pem) > PEM_CHARS:
-        raise ValueError(f"at most {PEM_CHARS:,} characters, got {len(pem):,}")
+        raise ValueError(say("too_many_characters", most=f"{PEM_CHARS:,}", got=f"{len(pem):,}"))
     count = pem.count(_BEGIN)
     if count != 1:
-        raise ValueError(f"expected one PEM certificate, got {count}")
+        raise ValueError(say("expected_one_certificate", got=count))
     try:
         certificate = x509.load_pem_x509_certificate(pem[pem.index(_BEGIN) :].encode())
         _check_authority(certificate)
     except _UNREADABLE as error:
-        raise ValueError(str(error) or "not a readable certificate") from None
+        raise ValueError(told_by(error) or say("certificate_unreadable")) from None
     return certificate
 
 
@@ -79,19 +81,19 @@ def expires_us(certificate: x509.Certificate) -> int:
 def _check_authority(certificate: x509.Certificate) -> None:
     """RFC 5280, sections 4.2.1.3 and 4.2.1.9. Raises ``ValueError``."""
     if not [*certificate.subject]:
-        raise ValueError("has no subject")
+        raise ValueError(say("certificate_without_subject"))
     constraints = _extension(certificate, x509.BasicConstraints)
     if constraints is None or not constraints.ca:
-        raise ValueError("is no authority's: basicConstraints has no CA:TRUE")
+        raise ValueError(say("certificate_not_ca"))
     usage = _extension(certificate, x509.KeyUsage)
     if usage is not None and not usage.key_cert_sign:
-        raise ValueError("is no authority's: keyUsage has no keyCertSign")
+        raise ValueError(say("certificate_no_cert_sign"))
     key = certificate.public_key()
     if isinstance(key, rsa.RSAPublicKey):
         if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
-            raise ValueError(f"expected an RSA key of {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, got {key.key_size}")
+            raise ValueError(say("expected_rsa_bits", least=MIN_RSA_BITS, most=MAX_RSA_BITS, got=key.key_size))
     elif not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
-        raise ValueError("expected a key of RSA, ECDSA or Ed25519")
+        raise ValueError(say("expected_key_kind"))
 
 
 def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:

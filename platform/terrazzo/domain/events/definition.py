@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from terrazzo.reasons import say
+
 SEVERITIES = ("info", "warning", "minor", "major", "critical")
 """From the least to the most severe; where they are stored and compared, each is its place from 1."""
 
@@ -37,7 +39,7 @@ class EventDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.severity and self.severity not in SEVERITIES:
-            raise ValueError(f"severity: expected one of {', '.join(SEVERITIES)}, got {self.severity!r:.64}")
+            raise ValueError(say("severity_expected", expected=", ".join(SEVERITIES), got=self.severity))
 
     @property
     def rank(self) -> int:
@@ -66,9 +68,9 @@ def parse_event_definitions(value: Any) -> dict[str, EventDefinition]:
         ValueError: names the code and what is wrong with it.
     """
     if not isinstance(value, Mapping):
-        raise ValueError("expected an object of codes")
+        raise ValueError(say("expected_object_of_codes"))
     if len(value) > MOST_CODES:
-        raise ValueError(f"at most {MOST_CODES} codes, got {len(value)}")
+        raise ValueError(say("too_many_codes_got", most=MOST_CODES, got=len(value)))
     return {_checked(code): _definition(code, said) for code, said in value.items()}
 
 
@@ -79,7 +81,7 @@ def check_event_definitions(value: Any) -> None:
 
 def _checked(code: str) -> str:
     if not 0 < len(code) <= 64:
-        raise ValueError(f"{code!r:.70}: expected a code of 1 to 64 characters")
+        raise ValueError(say("expected_code_of", code=code))
     return code
 
 
@@ -87,4 +89,4 @@ def _definition(code: str, said: Any) -> EventDefinition:
     try:
         return msgspec.convert(said, EventDefinition, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{code!r:.70}: {error}") from None
+        raise ValueError(say("code_wrong", code=code, reason=error)) from None

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.domain.payload import Points, Reject, RejectKind, decode
+from terrazzo.reasons import say, told_by
 
 MOST_NAMES = 1_000
 MOST_NAME_CHARS = 256
@@ -37,17 +38,17 @@ class PayloadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.format not in (_ARRAY, _DECODER):
-            raise ValueError(f"format: expected array or decoder, got {self.format!r:.64}")
+            raise ValueError(say("format_expected", got=self.format))
         if bool(self.names) != (self.format == _ARRAY):
-            raise ValueError("names: needed with format array, and only there")
+            raise ValueError(say("names_with_array_only"))
         if bool(self.decoder) != (self.format == _DECODER):
-            raise ValueError("decoder: needed with format decoder, and only there")
+            raise ValueError(say("decoder_with_decoder_only"))
         given = [name for name in self.names if name]
         if len(set(given)) < len(given):
-            raise ValueError("names: one occurs twice")
+            raise ValueError(say("names_twice"))
         for channel in self.channels:
             if channel not in READABLE_CHANNELS:
-                raise ValueError(f"channels: expected {', '.join(READABLE_CHANNELS)}, got {channel!r:.64}")
+                raise ValueError(say("channels_expected", expected=", ".join(READABLE_CHANNELS), got=channel))
 
     def read_array(self, payload: bytes) -> Points:
         """The points of an array, JSON or MessagePack; an object of points is read as ever.
@@ -61,10 +62,9 @@ class PayloadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             values = _json.decode(payload) if first == b"[" else _msgpack.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Reject(RejectKind.MALFORMED, f"not an array: {error}"[:200]) from None
+            raise Reject(RejectKind.MALFORMED, say("not_an_array", why=str(error)[:200])) from None
         if len(values) != len(self.names):
-            many = f"{len(values)} values, and the configuration names {len(self.names)}"
-            raise Reject(RejectKind.SHAPE, f"the array has {many}")
+            raise Reject(RejectKind.SHAPE, say("array_length", values=len(values), names=len(self.names)))
         points = {name: value for name, value in zip(self.names, values, strict=True) if name}
         return decode(_encoded(points))
 
@@ -76,13 +76,13 @@ def parse_payload_form(value: Any) -> PayloadForm | None:
         ValueError: says what is wrong with it.
     """
     if not isinstance(value, dict):
-        raise ValueError("expected an object")
+        raise ValueError(say("expected_object"))
     if not value:
         return None
     try:
         return msgspec.convert(value, PayloadForm, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(told_by(error)) from None
 
 
 def check_payload_form(value: Any) -> None:
@@ -95,4 +95,4 @@ def _encoded(points: Points) -> bytes:
     try:
         return msgspec.msgpack.encode(points)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        raise Reject(RejectKind.SHAPE, "a value of the array is none: an integer beyond 64 bits, say") from None
+        raise Reject(RejectKind.SHAPE, say("array_value_wrong")) from None

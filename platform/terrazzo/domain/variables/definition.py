@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.domain.events.definition import DEFAULT_SEVERITY, SEVERITIES
+from terrazzo.reasons import say
 
 MOST_CODES = 1_000  # as many as a mapping has rows
 MOST_LIMITS = 8  # of a variable
@@ -42,9 +43,9 @@ class ValueLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         given = [each for each in (self.above, self.below) if each is not None]
         if len(given) != 1 or not math.isfinite(given[0]):
-            raise ValueError("expected above or below, a finite number")
+            raise ValueError(say("expected_limit"))
         if self.severity not in SEVERITIES:
-            raise ValueError(f"severity: expected one of {', '.join(SEVERITIES)}, got {self.severity!r:.64}")
+            raise ValueError(say("severity_expected", expected=", ".join(SEVERITIES), got=self.severity))
 
 
 class VariableDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,9 +69,9 @@ class VariableDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         ends = [each for each in (self.low, self.high) if each is not None]
         if not all(map(math.isfinite, ends)):
-            raise ValueError("low, high: expected finite numbers")
+            raise ValueError(say("range_expected_numbers"))
         if len(ends) == 2 and ends[0] >= ends[1]:
-            raise ValueError("low: is not below high")
+            raise ValueError(say("range_low_not_below"))
 
 
 UNDEFINED = VariableDefinition()
@@ -84,9 +85,9 @@ def parse_variable_definitions(value: Any) -> dict[str, VariableDefinition]:
         ValueError: names the code and what is wrong with it.
     """
     if not isinstance(value, Mapping):
-        raise ValueError("expected an object of codes")
+        raise ValueError(say("expected_object_of_codes"))
     if len(value) > MOST_CODES:
-        raise ValueError(f"at most {MOST_CODES} codes, got {len(value)}")
+        raise ValueError(say("too_many_codes_got", most=MOST_CODES, got=len(value)))
     return {_checked(code): parse_variable_definition(said, code) for code, said in value.items()}
 
 
@@ -100,10 +101,10 @@ def parse_variable_definition(said: Any, code: str) -> VariableDefinition:
     try:
         return msgspec.convert(said, VariableDefinition, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{code!r:.70}: {error}") from None
+        raise ValueError(say("code_wrong", code=code, reason=error)) from None
 
 
 def _checked(code: str) -> str:
     if not 0 < len(code) <= 64:
-        raise ValueError(f"{code!r:.70}: expected a code of 1 to 64 characters")
+        raise ValueError(say("expected_code_of", code=code))
     return code

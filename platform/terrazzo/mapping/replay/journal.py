@@ -22,6 +22,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
 from terrazzo.mapping.replay.progress import ReplayProgress
 from terrazzo.mapping.replay.run import ReplayTask
+from terrazzo.reasons import say
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 UNFINISHED = (WAITING, RUNNING)
@@ -66,9 +67,9 @@ class ReplayJournal(CompanyRecords):
             rows = (await connection.execute(sa.select(REPLAY.c.id, REPLAY.c.object_id).where(*mine))).all()
             for row in rows:
                 if row.object_id == task.object_id:
-                    raise Conflict(f"object_id: replay {row.id} of this object is not finished")
+                    raise Conflict(say("replay_not_finished", replay=row.id))
             if len(rows) >= MOST_WAITING:
-                raise Conflict(f"object_id: {MOST_WAITING} replays of your company wait already")
+                raise Conflict(say("too_many_replays_waiting", most=MOST_WAITING))
             await write_entries(connection, [entry], time_us)
             statement = REPLAY.insert().values(**values).returning(REPLAY.c.id)
             return int((await connection.execute(statement)).scalar_one())

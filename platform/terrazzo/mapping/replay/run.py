@@ -21,6 +21,7 @@ from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, TooMuchHappene
 from terrazzo.mapping.replay.running_objects import RunningObjects, Stand, Subject
 from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.ports.store import Record, Seen, StoreUnavailable, TimeSeriesStore
+from terrazzo.reasons import say
 from terrazzo.times import DAY_US, LATEST_US
 
 ATTEMPTS = 5
@@ -328,7 +329,7 @@ class _Attempt:
     async def _check(self) -> None:
         """Checks, after the rows were read, that every report behind them was seen."""
         if not self._store.is_whole:
-            raise StoreUnavailable("reports are on their way to the store")
+            raise StoreUnavailable(say("reports_on_their_way"))
         series = await self._find_series()
         if await self._count(series, self._run.task.start_us, self._next_us - 1) != self._seen:
             raise Disturbed

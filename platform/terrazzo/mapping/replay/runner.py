@@ -16,6 +16,7 @@ from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo.ports.store import NotReplaceable, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.reasons import say
 from terrazzo.retry import Attempts, Retry
 
 _log = logging.getLogger(__name__)
@@ -65,14 +66,14 @@ class ReplayRunner:
         """
         now_us = self._parts.clock()
         if start_us > now_us:
-            raise BadParameter("start_time", "is after now")
+            raise BadParameter("start_time", say("is_after_now"))
         if end_us is not None and start_us > end_us:
-            raise BadParameter("start_time", "is after end_time")
+            raise BadParameter("start_time", say("is_after_end_time"))
         if not dry_run and not self._parts.store.is_replaceable:
             raise Conflict(_UNREPLACEABLE)
         await self._parts.live.prepare(whose["id"])
         if self._parts.live.subject(whose["id"]) is None:
-            raise BadParameter("object_id", "the object has no mapping that is in force, or is not available")
+            raise BadParameter("object_id", say("object_without_mapping"))
         task = ReplayTask(whose["id"], start_us, None if end_us is None or end_us >= now_us else end_us, dry_run)
         replay_id = await self._journal.add(actor, task, whose, now_us)
         self._wake.set()

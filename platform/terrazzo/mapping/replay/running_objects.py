@@ -14,6 +14,7 @@ from terrazzo.mapping.labels import Labels
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.mapping.state import ObjectState, encode
 from terrazzo.ports.store import Notes
+from terrazzo.reasons import say
 
 _FLUSHED_WITHIN_S = 10.0
 _SETTLED_WITHIN_S = 30.0
@@ -77,7 +78,7 @@ class RunningObjects:
             async with asyncio.timeout(_SETTLED_WITHIN_S):
                 await effect_queue.settled(effect_queue.last)
         except TimeoutError:
-            raise Unavailable("events and labels of the last reports do not reach the database") from None
+            raise Unavailable(say("events_not_stored")) from None
 
     @asynccontextmanager
     async def standing_still(self, subject: Subject) -> AsyncIterator[None]:
@@ -91,10 +92,10 @@ class RunningObjects:
         try:
             async with asyncio.timeout(_STILL_FOR_S):
                 if not await self._ingest.is_flushed(_FLUSHED_WITHIN_S):
-                    raise Unavailable("what terminals reported is not committed")
+                    raise Unavailable(say("reports_not_committed"))
                 yield
         except TimeoutError:
-            raise Unavailable(f"it takes more than {_STILL_FOR_S:g} s while the object's terminals wait") from None
+            raise Unavailable(say("replay_takes_too_long", seconds=_STILL_FOR_S)) from None
         finally:
             maker.release(subject.terminals)
 

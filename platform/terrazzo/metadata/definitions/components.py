@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from terrazzo.database.entity import Uid, authors, define
 from terrazzo.database.field import flag, moment, number, reference, structure, text, type_name
+from terrazzo.reasons import say
 
 SERVICE_SOURCES = ("alert", "event", "fault", "object")
 FILE_TYPES = ("datasheet", "control", "export", "design", "video", "reference", "other")
@@ -39,36 +40,41 @@ def check_file_list(files: Any) -> None:
         ValueError: names the file that is wrong.
     """
     if not isinstance(files, list):
-        raise ValueError("expected an array of {name, url, uid}")
+        raise ValueError(say("expected_file_array"))
     if len(files) > MAX_FILES:
-        raise ValueError(f"at most {MAX_FILES} files, got {len(files)}")
+        raise ValueError(say("too_many_files_got", most=MAX_FILES, got=len(files)))
     for position, file in enumerate(files, 1):
         if not isinstance(file, dict):
-            raise ValueError(f"file {position}: expected {{name, url, uid}}, got {type_name(file)}")
+            raise ValueError(say("file_expected_object", file=position, got=type_name(file)))
         for key in _FILE_KEYS:
             if not isinstance(file.get(key), str):
-                raise ValueError(f"file {position}: {key}: expected text, got {type_name(file.get(key))}")
+                raise ValueError(say("file_expected_text", file=position, name=key, got=type_name(file.get(key))))
         if unknown := sorted(set(file) - set(_FILE_KEYS)):
-            raise ValueError(f"file {position}: {unknown[0][:64]}: unknown; there are {', '.join(_FILE_KEYS)}")
+            raise ValueError(say("file_unknown_key", file=position, name=unknown[0][:64], names=", ".join(_FILE_KEYS)))
 
 
 def _check_level(elements: Any, level: int, place: str) -> None:
     names, below = _OPTION_LEVELS[level]
     if not isinstance(elements, list):
-        raise ValueError(f"{place}: expected an array, got {type_name(elements)}")
+        raise ValueError(say("place_expected_array", place=place, got=type_name(elements)))
     if len(elements) > MAX_OPTIONS:
-        raise ValueError(f"{place}: at most {MAX_OPTIONS} elements, got {len(elements)}")
+        raise ValueError(say("place_too_many_elements", place=place, most=MAX_OPTIONS, got=len(elements)))
     for position, element in enumerate(elements, 1):
         here = f"{place} {position}"
         if not isinstance(element, dict):
-            raise ValueError(f"{here}: expected an object, got {type_name(element)}")
+            raise ValueError(say("place_expected_object", place=here, got=type_name(element)))
         for name in names:
             value = element.get(name)
             if isinstance(value, bool) or not isinstance(value, str | int | float):
-                raise ValueError(f"{here}: {name}: expected text or a number, got {type_name(value)}")
+                raise ValueError(say("place_expected_text_or_number", place=here, name=name, got=type_name(value)))
         if unknown := sorted(set(element) - {*names, below}):
             raise ValueError(
-                f"{here}: {unknown[0][:64]}: unknown; there are {', '.join((*names, *filter(None, [below])))}"
+                say(
+                    "place_unknown_key",
+                    place=here,
+                    name=unknown[0][:64],
+                    names=", ".join((*names, *filter(None, [below]))),
+                )
             )
         if below is not None:
             _check_level(element.get(below, []), level + 1, f"{here}: {below}")

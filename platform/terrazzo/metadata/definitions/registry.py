@@ -31,6 +31,7 @@ from terrazzo.metadata.company_limits import NAMES, PREFIX
 from terrazzo.metadata.definitions.access import API_KEY, ROLES
 from terrazzo.metadata.definitions.components import COMPONENTS
 from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.reasons import say
 
 MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
@@ -55,7 +56,7 @@ def check_terminal_uid(uid: str) -> None:
     _check_name(uid)
     for character in "/+#":
         if character in uid:
-            raise ValueError(f"contains {character!r}, which has a meaning in topics")
+            raise ValueError(say("contains_topic_sign", sign=character))
 
 
 def check_username(name: str) -> None:
@@ -72,13 +73,13 @@ def check_rsa_key(pem: str) -> None:
     try:
         key = load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=True)
     except TypeError:
-        raise ValueError("the key is encrypted with a password; give it without one") from None
+        raise ValueError(say("key_with_password")) from None
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("not a readable PEM private key") from None
+        raise ValueError(say("key_not_pem")) from None
     if not isinstance(key, RSAPrivateKey):
-        raise ValueError("not an RSA key")
+        raise ValueError(say("key_not_rsa"))
     if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
-        raise ValueError(f"expected a key of {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, got {key.key_size}")
+        raise ValueError(say("expected_key_bits", least=MIN_RSA_BITS, most=MAX_RSA_BITS, got=key.key_size))
 
 
 def read_key_list(value: Any) -> Any:
@@ -91,12 +92,12 @@ def read_key_list(value: Any) -> Any:
 def check_key_list(keys: Any) -> None:
     """Checks that a value is a list of uids (text) or ids (integers). Raises ``ValueError``."""
     if not isinstance(keys, list):
-        raise ValueError("expected an array of uids")
+        raise ValueError(say("expected_uids"))
     if len(keys) > MAX_LISTED:
-        raise ValueError(f"at most {MAX_LISTED} elements, got {len(keys)}")
+        raise ValueError(say("too_many_elements", most=MAX_LISTED, got=len(keys)))
     for key in keys:
         if isinstance(key, bool) or not isinstance(key, int | str) or key == "":
-            raise ValueError(f"expected uids, got {key!r:.64}")
+            raise ValueError(say("expected_uids_got", got=key))
 
 
 def read_tags(value: Any) -> Any:
@@ -113,21 +114,21 @@ def read_tags(value: Any) -> Any:
 def check_tags(tags: Any) -> None:
     """Checks that a value is a list of at most ``MAX_TAGS`` tags. Raises ``ValueError``."""
     if not isinstance(tags, list):
-        raise ValueError("expected an array of tags")
+        raise ValueError(say("expected_tags"))
     if len(tags) > MAX_TAGS:
-        raise ValueError(f"at most {MAX_TAGS} tags, got {len(tags)}")
+        raise ValueError(say("too_many_tags", most=MAX_TAGS, got=len(tags)))
     for tag in tags:
         if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG or tag != tag.strip() or not tag.isprintable():
-            raise ValueError(f"expected tags of 1 to {MAX_TAG} characters, got {tag!r:.64}")
+            raise ValueError(say("expected_tags_of", most=MAX_TAG, got=tag))
         if "," in tag:
-            raise ValueError(f"{tag!r}: a comma stands between tags")
+            raise ValueError(say("tag_with_comma", tag=tag))
 
 
 def _check_name(name: str) -> None:
     if name != name.strip():
-        raise ValueError("starts or ends with a blank")
+        raise ValueError(say("blank_at_an_end"))
     if not name.isprintable():
-        raise ValueError("contains a control character")
+        raise ValueError(say("contains_control_character"))
 
 
 def _objects(**rules: Any) -> Field:
@@ -217,7 +218,7 @@ TERMINAL = define(
     number("claim_key_id", default=None, internal=True),  # by which it came in; the key may be gone
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
-    sorts=("created", "last_modified", "username", "config_id", "tags"),
+    sorts=("created", "last_modified", "username", "config_id", "tags", "type"),
 )
 
 CLAIM_KEY = define(

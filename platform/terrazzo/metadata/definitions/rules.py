@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from terrazzo.database.entity import authors, define
 from terrazzo.database.field import Field, flag, number, secret, structure, text
 from terrazzo.domain.command_payload import MAX_TEXT
 from terrazzo.domain.events.definition import SEVERITIES
+from terrazzo.reasons import say
 
 HAPPENINGS = ("event", "opened", "closed")
 TERMINAL_KINDS = ("offline", "silent", "refused", "clock_off")
@@ -41,17 +43,22 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.]+)\}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
+def is_plain(kinds: Iterable[str]) -> bool:
+    """Whether these are kinds of events and labels alone."""
+    return set(kinds) <= set(HAPPENINGS)
+
+
 def check_template(template: str) -> None:
     """Checks that a template names only placeholders of ``PLACEHOLDERS``. Raises ``ValueError``."""
     for name in _PLACEHOLDER.findall(template):
         if name not in PLACEHOLDERS:
-            raise ValueError(f"{{{name}}}: unknown; there are {', '.join(PLACEHOLDERS)}")
+            raise ValueError(say("placeholder_unknown", name=name, names=", ".join(PLACEHOLDERS)))
 
 
 def check_clock(time: str) -> None:
     """Checks a time of day, ``HH:MM`` in the zone ``time.zone``. Raises ``ValueError``."""
     if not _CLOCK.fullmatch(time):
-        raise ValueError(f"expected HH:MM, got {time!r:.32}")
+        raise ValueError(say("expected_hh_mm", got=time))
 
 
 def check_url(url: str) -> None:
@@ -66,48 +73,48 @@ def check_url(url: str) -> None:
     except ValueError:
         is_usable = False
     if not is_usable or "@" in parts.netloc or not url.isascii() or any(not c.isprintable() or c == " " for c in url):
-        raise ValueError("expected http://host/path or https://host/path, without user and password")
+        raise ValueError(say("expected_http_address"))
 
 
 def check_kinds(kinds: Any) -> None:
     """Checks that a list has one or more of ``KINDS``, and nothing else. Raises ``ValueError``."""
     if not isinstance(kinds, list) or not kinds or any(kind not in KINDS for kind in kinds):
-        raise ValueError(f"expected an array of {', '.join(KINDS)}")
+        raise ValueError(say("expected_array_of", expected=", ".join(KINDS)))
     subjects = [each for each in (HAPPENINGS, TERMINAL_KINDS, OBJECT_KINDS) if not set(each).isdisjoint(kinds)]
     if len(subjects) > 1:
         first, second = (next(kind for kind in each if kind in kinds) for each in subjects[:2])
-        raise ValueError(f"{first} and {second} are for two rules: one is about events, terminals or objects")
+        raise ValueError(say("kinds_of_two_rules", first=first, second=second))
     if SCHEDULE in kinds and len(set(kinds)) > 1:
-        raise ValueError(f"{SCHEDULE} stands alone")
+        raise ValueError(say("kind_alone", kind=SCHEDULE))
     if BACK in kinds and set(LASTING).isdisjoint(kinds):
-        raise ValueError(f"{BACK} goes with one of {', '.join(LASTING)}")
+        raise ValueError(say("kind_goes_with", kind=BACK, expected=", ".join(LASTING)))
     if OUTAGE in kinds and subjects == [HAPPENINGS]:
-        raise ValueError(f"{OUTAGE} stands alone, or with kinds of terminals or objects")
+        raise ValueError(say("kind_alone_or_lasting", kind=OUTAGE))
 
 
 def check_schedule(runs: Any) -> None:
     """Checks a schedule: an array of ``{"at": "HH:MM", "days": ["mon", ...]}``, no days: all. Raises ``ValueError``."""
     if not isinstance(runs, list) or len(runs) > MOST_RUNS:
-        raise ValueError(f"expected an array of at most {MOST_RUNS} objects with at and days")
+        raise ValueError(say("expected_runs", most=MOST_RUNS))
     for position, run in enumerate(runs, 1):
         if not isinstance(run, dict) or not run.keys() <= {"at", "days"}:
-            raise ValueError(f"element {position}: expected an object with at and days")
+            raise ValueError(say("element_expected_run", element=position))
         try:
             _check_run(run)
         except ValueError as error:
-            raise ValueError(f"element {position}: {error}") from None
+            raise ValueError(say("element_wrong", element=position, reason=error)) from None
 
 
 def _check_run(run: dict[str, Any]) -> None:
     at, days = run.get("at"), run.get("days", [])
     if not isinstance(at, str):
-        raise ValueError("at: expected HH:MM")
+        raise ValueError(say("run_expected_hh_mm"))
     try:
         check_clock(at)
     except ValueError as error:
-        raise ValueError(f"at: {error}") from None
+        raise ValueError(say("run_at_wrong", reason=error)) from None
     if not isinstance(days, list) or any(day not in DAYS for day in days):
-        raise ValueError(f"days: expected an array of {', '.join(DAYS)}")
+        raise ValueError(say("run_expected_days", expected=", ".join(DAYS)))
 
 
 def check_texts(most: int) -> Any:
@@ -115,12 +122,12 @@ def check_texts(most: int) -> Any:
 
     def check(texts: Any) -> None:
         if not isinstance(texts, list):
-            raise ValueError("expected an array of texts")
+            raise ValueError(say("expected_texts"))
         if len(texts) > most:
-            raise ValueError(f"at most {most} elements, got {len(texts)}")
+            raise ValueError(say("too_many_elements", most=most, got=len(texts)))
         for position, each in enumerate(texts, 1):
             if not isinstance(each, str) or not each.strip() or len(each) > 320:
-                raise ValueError(f"element {position}: expected text of 1 to 320 characters")
+                raise ValueError(say("element_expected_text", element=position))
 
     return check
 
@@ -128,7 +135,7 @@ def check_texts(most: int) -> Any:
 def check_secret(key: str) -> None:
     """Checks the key that webhooks are signed with. Raises ``ValueError``."""
     if len(key) < MIN_SECRET:
-        raise ValueError(f"expected at least {MIN_SECRET} characters")
+        raise ValueError(say("fewer_characters", least=MIN_SECRET))
 
 
 def _listed(name: str, check: Any, **more: Any) -> Field:

@@ -16,6 +16,7 @@ from terrazzo.domain.certificates.authority import expires_us, fingerprint_of, p
 from terrazzo.errors import BadParameter, Conflict, QuotaExceeded
 from terrazzo.metadata.definitions.registry import TERMINAL_AUTHORITY
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say
 
 _SUBJECT_CHARS = 255
 
@@ -49,7 +50,7 @@ class AuthorityRepository(EntityRepository):
         draft["subject_hash"] = subject_hash_of(certificate)
         draft["expires"] = expires_us(certificate)
         if draft["expires"] <= self._clock():
-            raise BadParameter("certificate", "has expired")
+            raise BadParameter("certificate", say("has_expired"))
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)
@@ -59,11 +60,11 @@ class AuthorityRepository(EntityRepository):
         same_name = columns.subject_hash == draft["subject_hash"]
         others = sa.and_(same_name, columns[COMPANY] != company, columns.fingerprint != draft["fingerprint"])
         if await self._count(connection, others):
-            raise Conflict("certificate: another company's authority has this subject; give yours another one")
+            raise Conflict(say("authority_of_another_company"))
         if await self._count(
             connection, sa.and_(columns[COMPANY] == company, columns.fingerprint == draft["fingerprint"])
         ):
-            raise Conflict("certificate: the company has this authority already")
+            raise Conflict(say("authority_registered"))
         for mine, limit, key in (
             (columns[COMPANY] == company, self.of_company, "limits.company_authorities"),
             (sa.true(), self.of_all, "limits.authorities"),

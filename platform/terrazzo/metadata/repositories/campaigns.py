@@ -19,6 +19,7 @@ from terrazzo.errors import BadParameter, Conflict
 from terrazzo.metadata.definitions.registry import CAMPAIGN, CONFIGURATION, TERMINAL
 from terrazzo.metadata.lookup import as_id
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say
 
 _SETTLED = ("config_id", "unit", "version", "terminal_list", "waves")
 _AT_ONCE = 1_000
@@ -48,7 +49,7 @@ class CampaignRepository(EntityRepository):
             return
         if not draft:
             if before["state"] in (CampaignState.RUNNING.value, CampaignState.PAUSED.value):
-                raise Conflict(f"uid: campaign {before['uid']} is {before['state']}; abort it first")
+                raise Conflict(say("campaign_to_abort", campaign=before["uid"], state=before["state"]))
             return
         for name in _SETTLED:
             if name in draft:
@@ -62,7 +63,7 @@ class CampaignRepository(EntityRepository):
             draft["reason"] = before["reason"]
             return
         if was not in MAY_BECOME[state]:
-            raise Conflict(f"uid: campaign {before['uid']} is {was.value} and can't become {state.value}")
+            raise Conflict(say("campaign_cannot_become", campaign=before["uid"], state=was.value, wanted=state.value))
         now = self._clock()
         if state is CampaignState.RUNNING and before["started"] is None:
             draft["started"] = now
@@ -77,10 +78,10 @@ class CampaignRepository(EntityRepository):
         columns = (table.c[f"{unit}_file"].label("file"), table.c[f"{unit}_version"].label("version"))
         found = (await connection.execute(sa.select(*columns).where(table.c.id == draft["config_id"]))).one()
         if not found.file:
-            raise BadParameter("config_id", f"the configuration names no {unit}_file")
+            raise BadParameter("config_id", say("configuration_names_no_file", unit=unit))
         draft["file"], draft["version"] = found.file, draft.get("version") or found.version
         if not draft["version"]:
-            raise BadParameter("version", f"is required: the configuration names no {unit}_version")
+            raise BadParameter("version", say("required_without_version", unit=unit))
         draft["waves"] = draft.get("waves") or [100]
         draft["terminal_list"] = await _check_terminals(connection, draft.get("terminal_list") or [], company) or None
 
@@ -89,7 +90,7 @@ class CampaignRepository(EntityRepository):
             return
         uids = draft["terminal_list"] or await _of_configuration(connection, draft["config_id"])
         if not uids:
-            raise BadParameter("terminal_list", "there is no terminal with this configuration")
+            raise BadParameter("terminal_list", say("no_terminal_with_configuration"))
         waves = wave_numbers(len(uids), draft["waves"])
         rows = [
             item_row(Item(terminal_id=uid, wave=wave)) | {"campaign_id": record_id}
@@ -132,7 +133,7 @@ def _require_same(name: str, value: Any, before: Row) -> None:
     was = before[name]
     same = value in (None, was) or (name == "config_id" and str(value) in (str(was), before["config_uid"]))
     if not same and value not in ("", []):
-        raise BadParameter(name, "was settled when the campaign was created")
+        raise BadParameter(name, say("campaign_settled"))
 
 
 async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str], company: int) -> list[str]:
@@ -144,9 +145,9 @@ async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str
         query = sa.select(table.c.uid).where(clause, table.c[TERMINAL.company] == company).order_by(by_key.desc())
         uid = (await connection.execute(query.limit(1))).scalar()
         if uid is None:
-            raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
+            raise BadParameter("terminal_list", say("no_terminal", terminal=shorten(key)))
         if uid in found:
-            raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
+            raise BadParameter("terminal_list", say("terminal_twice", terminal=uid))
         found[uid] = None
     return list(found)
 

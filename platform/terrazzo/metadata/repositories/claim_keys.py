@@ -15,6 +15,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
 from terrazzo.metadata.definitions.registry import CLAIM_KEY
 from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.reasons import say
 
 
 class ClaimKeyRepository(EntityRepository):
@@ -43,5 +44,5 @@ async def count_use(connection: AsyncConnection, key_id: int, now_us: int) -> No
     statement = table.update().where(table.c.id == key_id, is_good).values(used=table.c.used + 1)
     uid = (await connection.execute(statement.returning(table.c.uid))).scalar()
     if uid is None:
-        raise Conflict("the claim key is used up, expired or deleted")
+        raise Conflict(say("claim_key_used_up"))
     await record_change(connection, MetadataChange(CLAIM_KEY.name, key_id, uid))

@@ -12,6 +12,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.lookup import as_id
+from terrazzo.reasons import say
 
 
 async def company_terminals(
@@ -53,9 +54,9 @@ class NamedTerminals:
         for key in keys:
             uid = self._uid(key, company)
             if uid is None:
-                raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
+                raise BadParameter("terminal_list", say("no_terminal", terminal=shorten(key)))
             if uid in uids:
-                raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
+                raise BadParameter("terminal_list", say("terminal_twice", terminal=uid))
             uids[uid] = None
         return list(uids)
 

@@ -9,6 +9,7 @@ from terrazzo.database.port import Row
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import CONFIGURATION
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say
 
 
 class ConfigurationRepository(EntityRepository):
@@ -22,7 +23,7 @@ class ConfigurationRepository(EntityRepository):
         """Refuses a decoder that the instance doesn't allow, unless the record has it already."""
         decoder = _decoder(draft.get("payload"))
         if decoder and decoder not in self.decoders and (before is None or _decoder(before["payload"]) != decoder):
-            raise BadParameter("payload", f"decoder {decoder!r:.70} is none of ingest.decoders")
+            raise BadParameter("payload", say("decoder_unknown", decoder=decoder))
 
 
 def _decoder(payload: Any) -> str:

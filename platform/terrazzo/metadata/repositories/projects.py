@@ -12,6 +12,7 @@ from terrazzo.errors import Conflict, NotFound
 from terrazzo.metadata.definitions.registry import PROJECT
 from terrazzo.metadata.repositories.repository import Draft
 from terrazzo.metadata.repositories.scripts import ScriptRepository
+from terrazzo.reasons import say
 
 DEFAULT_PROJECT = 1
 """The id of the first project: made and started at the first start, it serves the objects of every company."""
@@ -46,4 +47,4 @@ class ProjectRepository(ScriptRepository):
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         await super()._guard(connection, actor, draft, before)
         if before is not None and before["id"] == DEFAULT_PROJECT and not draft:
-            raise Conflict("uid: the first project stays; it can be stopped")
+            raise Conflict(say("first_project_stays"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -21,7 +21,7 @@ from terrazzo.database.changes import record_change
 from terrazzo.database.conditions import Column, Selection
 from terrazzo.database.database import Database, reason_of
 from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
-from terrazzo.database.field import MASK, MAX_INTEGER, Field, FieldKind, shorten, type_name
+from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import OrderBy, PageStatements, read_page
@@ -35,11 +35,13 @@ from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, 
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
+from terrazzo.reasons import say
 from terrazzo.times import now_us
+from terrazzo.userinfo import MASK
 
 MAX_PAGE_SIZE = 1_000
 _COMPANY = "own_company"  # a parameter of statements
-_CHUNK = 10_000  # records that a walk over all of them reads at once
+_CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 
 
@@ -158,12 +160,16 @@ class EntityRepository:
         page_size: int,
         order_by: OrderBy,
         conditions: Conditions = EVERYTHING,
+        count: sa.Select[Any] | None = None,
     ) -> Rows:
+        """A page of what fits; ``count``: how many do, where another table says so at once."""
         _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         if where or self._is_narrow:
             own, visible = None, [*self._visible(actor, conditions), *where]
-            statements = PageStatements(self._rows, self._selection, visible, order_by)
+            statements = PageStatements(
+                self._rows, self._selection, visible, order_by, may_be_few=bool(where), count=count
+            )
         else:
             own = None if actor.is_super else {_COMPANY: actor.company_id}
             statements = self._all_of(actor, order_by)
@@ -193,18 +199,31 @@ class EntityRepository:
             for changed in told:
                 self.changes.tell(changed)
 
-    async def every(self) -> AsyncIterator[Row]:
-        """All records of all companies, internal columns included, in order of creation."""
+    async def every(self, only: Collection[str] = (), *, at_once: int = _CHUNK) -> AsyncIterator[Row]:
+        """All records of all companies, internal columns included, in order of creation.
+
+        Args:
+            only: the columns to read, as a table of 100,000 records takes half a second for each ten of them; empty:
+                all, and the uids of what they refer to.
+            at_once: records of a statement; they are decoded without a pause, 2 us each and more.
+        """
+        async for page in self.every_page(only, at_once=at_once):
+            for row in page:
+                yield row
+
+    async def every_page(self, only: Collection[str] = (), *, at_once: int = _CHUNK) -> AsyncIterator[list[Row]]:
+        """The same, ``at_once`` of them at a time."""
+        rows = sa.select(*(self.table.c[name] for name in {"id": 0} | dict.fromkeys(only))) if only else self._rows
         last = 0
         while True:
-            query = self._rows.where(self.table.c.id > last).order_by(self.table.c.id).limit(_CHUNK)
+            query = rows.where(self.table.c.id > last).order_by(self.table.c.id).limit(at_once)
             async with self._database.reading() as connection:
-                found = (await connection.execute(query)).mappings().all()
+                found = (await connection.execute(query)).all()
             if not found:
                 return
-            for row in found:
-                yield self._codec.decode(row)
-            last = found[-1]["id"]
+            page: list[Row] = [*self._codec.decode_all(found)]
+            yield page
+            last = found[-1].id
 
     def public(self, row: Row) -> Row:
         """The row without internal columns, such as password hashes."""
@@ -218,7 +237,7 @@ class EntityRepository:
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         """Hook: refuses or completes a change. ``before`` is None at creation, ``draft`` is empty at deletion."""
         if self.entity.company == "id" and not actor.is_super:
-            raise NotPermitted(f"{self.entity.name}: only a super user may change this")
+            raise NotPermitted(say("entity_for_super_users", entity=self.entity.name))
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         """Hook: replaces the references in a draft (uid or id) by the ids of records of the company."""
@@ -261,7 +280,7 @@ class EntityRepository:
                         await write_entries(connection, unit.entries, self._clock())
                         own += [MetadataChange(self.entity.name, each.record_id, each.uid) for each in unit.changed]
                 except IntegrityError as error:
-                    raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
+                    raise Conflict(say("contradicts_stored", entity=self.entity.name, why=reason_of(error))) from error
                 await self._tell(unit.changed)
 
     async def _tell(self, changes: Sequence[RowChange]) -> None:
@@ -318,7 +337,7 @@ class EntityRepository:
         ignored = {"id"} | {each.name for each in self.entity.fields.values() if each.read_only}
         for name in values:
             if name not in writable and name not in ignored:
-                raise BadParameter(name, f"no such field; there are {', '.join(sorted(writable))}")
+                raise BadParameter(name, say("no_such_field", fields=", ".join(sorted(writable))))
         return {each.name: await in_turns(each.parsing(values.get(each.name))) for each in fields}
 
     def _is_mask(self, name: str, value: Any) -> bool:
@@ -329,7 +348,7 @@ class EntityRepository:
     def _refuse_masks(self, draft: Draft) -> None:
         for name, value in draft.items():
             if self._is_mask(name, value):
-                raise BadParameter(name, f"is {MASK}, which stands for a secret: give the secret itself")
+                raise BadParameter(name, say("stands_for_secret", mask=MASK))
 
     def _sign(self, actor: Actor, draft: Draft, *columns: str) -> None:
         """Puts the actor into author columns that the caller left empty."""
@@ -340,14 +359,14 @@ class EntityRepository:
     async def _owner(self, connection: AsyncConnection, actor: Actor, given: Any) -> int:
         given = actor.company_id if given in (None, "") else given
         if not actor.is_super and str(given) != str(actor.company_id):
-            raise NotPermitted(f"{COMPANY}: another company's records are not yours to make")
+            raise NotPermitted(say("company_of_others", field=COMPANY))
         if isinstance(given, bool) or not isinstance(given, int | str):
-            raise BadParameter(COMPANY, f"expected a uid or an id, got {type_name(given)}")
+            raise BadParameter(COMPANY, say("expected_uid_or_id_got", got=type_name(given)))
         clause, order = match_key(self._entities["company"], given)
         query = sa.select(self._entities["company"].table.c.id).where(clause).order_by(order).limit(1)
         found = (await connection.execute(query)).scalar()
         if found is None:
-            raise BadParameter(COMPANY, f"no company {shorten(given)}")
+            raise BadParameter(COMPANY, say("no_company", company=shorten(given)))
         return int(found)
 
     async def _check_uid(self, connection: AsyncConnection, draft: Draft) -> None:
@@ -356,16 +375,16 @@ class EntityRepository:
             return
         query = sa.select(self.table.c.id).where(self.table.c[uid_name] == draft[uid_name])
         if (await connection.execute(query)).first() is not None:
-            raise Conflict(f"{uid_name}: {draft[uid_name]} is taken")
+            raise Conflict(say("field_is_taken", field=uid_name, value=draft[uid_name]))
 
     def _check_fixed(self, values: Mapping[str, Any], before: Row) -> None:
         if values.get("id") is not None and str(values["id"]) != str(before["id"]):
-            raise BadParameter("id", f"is {before['id']} for good")
+            raise BadParameter("id", say("fixed_for_good", value=before["id"]))
         for name in (self.entity.uid_name, self.entity.company):
             given = values.get(name)
             read_only = name not in self.entity.fields or self.entity.fields[name].read_only
             if not read_only and given not in (None, "") and str(given) != str(before[name]):
-                raise BadParameter(name, f"is {before[name]} for good")
+                raise BadParameter(name, say("fixed_for_good", value=before[name]))
 
     async def _insert(self, connection: AsyncConnection, draft: Draft) -> Row:
         now = self._clock()
@@ -446,6 +465,6 @@ def _rows_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ..
 
 def _check_page(page_index: int, page_size: int) -> None:
     if page_index < 1:
-        raise BadParameter("page_index", f"expected 1 or more, got {page_index}")
+        raise BadParameter("page_index", say("expected_1_or_more", got=page_index))
     if not 1 <= page_size <= MAX_PAGE_SIZE:
-        raise BadParameter("page_size", f"expected 1..{MAX_PAGE_SIZE}, got {page_size}")
+        raise BadParameter("page_size", say("expected_1_to_got", most=MAX_PAGE_SIZE, got=page_size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,11 +15,12 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.errors import BadParameter, NotFound, QuotaExceeded
 from terrazzo.metadata.definitions.components import GROUP
-from terrazzo.metadata.definitions.rules import BEGINNINGS, HAPPENINGS, NOBODY, OBJECT_KINDS, RULE, SCHEDULE
+from terrazzo.metadata.definitions.rules import BEGINNINGS, HAPPENINGS, NOBODY, OBJECT_KINDS, RULE, SCHEDULE, is_plain
 from terrazzo.metadata.lookup import find_id
 from terrazzo.metadata.repositories.company_terminals import company_terminals
 from terrazzo.metadata.repositories.repository import Draft
 from terrazzo.metadata.repositories.scripts import ScriptRepository, resolve_objects
+from terrazzo.reasons import say
 
 Vet = Callable[[int, int, str], object]
 """``vet(company_id, project_id, channel)``: raises ``BadParameter`` where the messenger can't send that."""
@@ -81,7 +82,7 @@ class RuleRepository(ScriptRepository):
         """Raises ``QuotaExceeded`` where as many rules about terminals and objects are started as may be."""
         query = sa.select(self.table.c.kinds).where(self.table.c[COMPANY] == company_id, self.table.c.is_active == 1)
         kinds = (await connection.execute(query)).scalars()
-        started = [each for each in kinds if not _is_plain(msgspec.json.decode(each))]
+        started = [each for each in kinds if not is_plain(msgspec.json.decode(each))]
         if len(started) >= self.of_company:
             has = len(started) + 1
             raise QuotaExceeded("kinds", has, self.of_company, "started rules of these kinds", "limits.company_rules")
@@ -89,37 +90,32 @@ class RuleRepository(ScriptRepository):
 
 def _is_counted(rule: Row) -> bool:
     """Whether a rule is started and about terminals or objects."""
-    return bool(rule["is_active"]) and not _is_plain(rule["kinds"])
-
-
-def _is_plain(kinds: Iterable[str]) -> bool:
-    """Whether these are kinds of events and labels alone."""
-    return set(kinds) <= set(HAPPENINGS)
+    return bool(rule["is_active"]) and not is_plain(rule["kinds"])
 
 
 async def _check_terminals(connection: AsyncConnection, uids: list[str], company: int) -> None:
     known = set((await company_terminals(connection, "uid", uids, company)).values())
     for uid in uids:
         if uid not in known:
-            raise BadParameter("terminal_list", f"no terminal {shorten(uid)}")
+            raise BadParameter("terminal_list", say("no_terminal", terminal=shorten(uid)))
 
 
 def _check_together(rule: Row) -> None:
     if rule["channel"] == "webhook":
         for name in ("url", "secret"):
             if not rule.get(name):
-                raise BadParameter(name, "is required for a webhook")
+                raise BadParameter(name, say("required_for_webhook"))
     elif rule["channel"] == NOBODY:
         if not rule["command"]:
-            raise BadParameter("channel", f"is {NOBODY}: a rule that gives no command has to tell somebody")
+            raise BadParameter("channel", say("rule_tells_nobody", value=NOBODY))
     elif not rule.get("recipients"):
-        raise BadParameter("recipients", f"is required for {rule['channel']}")
+        raise BadParameter("recipients", say("required_for_channel", channel=rule["channel"]))
     if bool(rule.get("quiet_start")) != bool(rule.get("quiet_end")):
-        raise BadParameter("quiet_end", "quiet_start and quiet_end go together")
+        raise BadParameter("quiet_end", say("quiet_times_together"))
     if bool(rule.get("repeat_s")) != bool(rule.get("repeat_times")):
-        raise BadParameter("repeat_times", "repeat_s and repeat_times go together")
+        raise BadParameter("repeat_times", say("repeats_together"))
     if rule["digest"] != "none" and rule["channel"] != "email":
-        raise BadParameter("digest", f"is sent by email, not by {rule['channel']}")
+        raise BadParameter("digest", say("sent_by_email_only", channel=rule["channel"]))
     _check_selection(rule)
     _check_command(rule)
 
@@ -128,15 +124,15 @@ def _check_command(rule: Row) -> None:
     """Raises ``BadParameter`` where a rule's command has no occasion or no object, or a schedule no command."""
     is_scheduled = SCHEDULE in rule["kinds"]
     if is_scheduled != bool(rule.get("schedule")):
-        raise BadParameter("schedule", f"goes with kinds {SCHEDULE}")
+        raise BadParameter("schedule", say("goes_with_kinds", kinds=SCHEDULE))
     if not rule["command"]:
         if is_scheduled:
-            raise BadParameter("command", f"is required with kinds {SCHEDULE}")
+            raise BadParameter("command", say("required_with_kinds", kinds=SCHEDULE))
         return
     if is_scheduled and not rule.get("command_objects"):
-        raise BadParameter("command_objects", f"is required with kinds {SCHEDULE}")
+        raise BadParameter("command_objects", say("required_with_kinds", kinds=SCHEDULE))
     if not is_scheduled and BEGINNINGS.isdisjoint(rule["kinds"]):
-        raise BadParameter("command", f"is given when something opens, not with kinds {', '.join(rule['kinds'])}")
+        raise BadParameter("command", say("not_with_kinds", kinds=", ".join(rule["kinds"])))
 
 
 def _check_selection(rule: Row) -> None:
@@ -151,4 +147,4 @@ def _check_selection(rule: Row) -> None:
         refused = ("terminal_list", "tags", "codes")
     for name in refused:
         if rule.get(name):
-            raise BadParameter(name, f"selects nothing that a rule with kinds {', '.join(sorted(kinds))} is about")
+            raise BadParameter(name, say("selects_nothing", kinds=", ".join(sorted(kinds))))

@@ -15,6 +15,7 @@ from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT
 from terrazzo.metadata.lookup import as_id
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say
 
 
 class ScriptRepository(EntityRepository):
@@ -46,9 +47,9 @@ async def resolve_objects(connection: AsyncConnection, draft: Draft, company: in
     ids: dict[str, None] = {}
     for key, number in zip(keys, numbers, strict=True):
         if number not in known:
-            raise BadParameter("object_list", f"no object {shorten(key)}")
+            raise BadParameter("object_list", say("no_object", object=shorten(key)))
         if str(number) in ids:
-            raise BadParameter("object_list", f"object {number} is listed twice")
+            raise BadParameter("object_list", say("object_twice", object=number))
         ids[str(number)] = None
     draft["object_list"] = list(ids)
 

@@ -27,6 +27,7 @@ from terrazzo.metadata.definitions.registry import OBJECT
 from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.repositories.repository import Draft, RowChange, Unit
 from terrazzo.metadata.repositories.terminals import TerminalRepository
+from terrazzo.reasons import say
 
 CHANGEABLE = ("is_available", "config_id", "tags")
 """The columns that many terminals can be given at once."""
@@ -169,7 +170,7 @@ def _after(batch: Batch) -> Iterator[None]:
     except OperationError as error:
         if not batch.changed:
             raise
-        raise Conflict(f"{error}; {batch.changed:,} were changed before, in the batch {batch.id}") from error
+        raise Conflict(say("changed_before_in_batch", reason=error, changed=batch.changed, batch=batch.id)) from error
 
 
 def _in_batch(actor: Actor, batch: str) -> Actor:
@@ -189,4 +190,4 @@ async def _refuse_listed(connection: AsyncConnection, uids: Mapping[int, str]) -
     ).all()
     if listed:
         first = ", ".join(f"{uids[row.terminal_id]} by {row.uid}" for row in listed[:_SHOWN])
-        raise Conflict(f"{len({row.terminal_id for row in listed})} of the terminals are listed by objects: {first}")
+        raise Conflict(say("terminals_in_objects", terminals=len({row.terminal_id for row in listed}), first=first))

@@ -27,6 +27,7 @@ from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
 from terrazzo.metadata.repositories.claim_keys import count_use
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository, RowChange
+from terrazzo.reasons import say
 
 _CHANNELS = frozenset(CHANNELS)
 _AT_ONCE = 1_000  # first logins in one statement
@@ -94,7 +95,9 @@ class TerminalRepository(EntityRepository):
         ``configured``: those alone whose configuration is delivered, and is so far.
         """
         where = self._where(actor, conditions, tags, configured) if tags or configured or any(conditions) else ()
-        return await self._read_page(actor, where, page_index, page_size, order_by, conditions)
+        is_by_tag = len(tags) == 1 and actor.is_super and not configured and not any(conditions)
+        count = _tagged(tags[0]) if is_by_tag else None
+        return await self._read_page(actor, where, page_index, page_size, order_by, conditions, count)
 
     async def ids(
         self,
@@ -136,11 +139,11 @@ class TerminalRepository(EntityRepository):
     def check_draft(self, draft: Draft, before: Row | None) -> None:
         """Refuses a new pin that is too short, and a channel's letter as a new uid; what a terminal has stays good."""
         if before is None and draft.get("uid") in _CHANNELS:
-            raise BadParameter("uid", f"{draft['uid']!r} is a channel's letter: g/{draft['uid']}/... is a short form")
+            raise BadParameter("uid", say("uid_is_channel", uid=draft["uid"]))
         pin = draft.get("pin")
         if pin is None or len(pin) >= self.pin_chars or (before is not None and before["pin"] == pin):
             return
-        raise BadParameter("pin", f"expected at least {self.pin_chars} characters (limits.pin_chars), got {len(pin)}")
+        raise BadParameter("pin", say("pin_too_short", least=self.pin_chars, got=len(pin)))
 
     async def create_claimed(self, actor: Actor, values: Mapping[str, Any], key_id: int) -> Row:
         """Stores a terminal that came in by a claim key, and counts the use of the key.
@@ -200,6 +203,11 @@ class TerminalRepository(EntityRepository):
         listing = sa.select(OBJECT.table.c.uid).join(OBJECT_TERMINAL, OBJECT_TERMINAL.c.object_id == OBJECT.table.c.id)
         uses = listing.where(OBJECT_TERMINAL.c.terminal_id == row["id"])
         await refuse_if_used(connection, uses, f"terminal {row['uid']}", "object")
+
+
+def _tagged(tag: str) -> sa.Select[Any]:
+    """How many terminals of all companies have a tag; a tenth of the time of looking whether each is there."""
+    return sa.select(sa.func.count()).select_from(TERMINAL_TAG).where(TERMINAL_TAG.c.tag == tag)
 
 
 def _configured(actor: Actor, configured: Configured) -> sa.Select[tuple[int]]:

@@ -17,6 +17,7 @@ from terrazzo.metadata.definitions.registry import USER
 from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.repositories.api_keys import remove_keys_of
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.reasons import say
 
 
 class UserRepository(EntityRepository):
@@ -35,9 +36,26 @@ class UserRepository(EntityRepository):
         return await self._create(actor, values, {"password_hash": password_hash})
 
     async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
-        """Changes the given columns."""
+        """Changes the given columns; of passwords only other users'.
+
+        Raises:
+            NotPermitted: the password would be the actor's own, or an API key gives it.
+        """
+        if values.get("password") is not None:
+            await self._refuse_password(actor, key)
         rest, internal = await _take_password(values, required=False)
         return await self._update(actor, key, rest, internal)
+
+    async def set_own_password(self, actor: Actor, password: str) -> Row:
+        """Gives the actor another password, once it is proven that this may be."""
+        _, internal = await _take_password({"password": password}, required=True)
+        return await self._update(actor, actor.user_id, {}, internal)
+
+    async def _refuse_password(self, actor: Actor, key: int | str) -> None:
+        if actor.api_key:
+            raise NotPermitted(say("api_key_changes_no_password"))
+        if actor.user_id and (await self.item(actor, key))["id"] == actor.user_id:
+            raise NotPermitted(say("own_password"))
 
     async def set_second_factor(self, actor: Actor, key: int | str, *, has: bool) -> Row:
         """Notes that a user has a second factor now, or takes it away; the user's tokens end."""
@@ -67,13 +85,13 @@ class UserRepository(EntityRepository):
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         if not actor.is_super and (draft.get("is_super") or (before is not None and before["is_super"])):
-            raise NotPermitted("is_super: only a super user may make or change one")
+            raise NotPermitted(say("super_user_by_super_user"))
         if before is None:
             return
         if draft.get("has_second_factor") == 0 and not before["has_second_factor"]:
-            raise BadParameter("uid", f"user {before['username']} has no second factor")
+            raise BadParameter("uid", say("user_without_second_factor", user=before["username"]))
         if not draft and before["id"] == actor.user_id:
-            raise Conflict(f"user {before['username']}: nobody deletes themselves")
+            raise Conflict(say("nobody_deletes_themselves", user=before["username"]))
         if before["is_super"] and (not draft or draft.get("is_super") == 0 or draft.get("is_active") == 0):
             await self._check_other_super(connection, before)
         if draft.keys() & {"password_hash", "has_second_factor"} or draft.get("is_active") == 0:
@@ -92,7 +110,7 @@ class UserRepository(EntityRepository):
         table = self.table
         others = sa.select(table.c.id).where(table.c.is_super == 1, table.c.is_active == 1, table.c.id != row["id"])
         if (await connection.execute(others.limit(1))).first() is None:
-            raise Conflict(f"user {row['username']} is the last active super user")
+            raise Conflict(say("last_super_user", user=row["username"]))
 
 
 async def _take_password(values: Mapping[str, Any], *, required: bool) -> tuple[dict[str, Any], Draft]:
@@ -102,6 +120,6 @@ async def _take_password(values: Mapping[str, Any], *, required: bool) -> tuple[
     if password is None and not required:
         return rest, {}
     if not isinstance(password, str):
-        raise BadParameter("password", "is required" if password is None else "expected text")
+        raise BadParameter("password", say("is_required") if password is None else say("expected_text"))
     check_password(password)
     return rest, {"password_hash": await hash_password(password)}

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from terrazzo.access.credentials import Credentials
 from terrazzo.access.wall_links import WallLinks
-from terrazzo.api.kernel.services import BrokerAsking, MqttPorts, ReadinessCheck, Services
+from terrazzo.api.kernel.services import BrokerAsking, MapTiles, MqttPorts, ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
@@ -37,6 +37,7 @@ from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tracing import Tracing
 from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
@@ -50,6 +51,7 @@ from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.runtime.assembly.rules import Rules
+from terrazzo.runtime.assembly.screen_metric_names import API_KEYS, WALL_LINKS
 from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollector
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
@@ -96,6 +98,7 @@ class GatewayParts:
     backups: BackupStatus
     memory: MemoryShares
     tls: Tls
+    tracing: Tracing | None
     collectors: Sequence[Collector] = ()
 
 
@@ -222,13 +225,15 @@ class GatewayServers:
             "handovers": Handovers(metadata.database, zone=self._config.zone, clock=self._clock),
             "object_log": ObjectLog(metadata.database),
             "out_of_service": metadata.out_of_service,
+            "unfinished_imports": metadata.unfinished_imports,
             "rule_commands": RuleCommandRecords(metadata.database, zone=self._config.zone),
             "wall_links": WallLinks(metadata.database, metadata.tokens, metadata.audit, clock=self._clock),
-            "search": NameSearch(metadata.database, metadata.registry),
+            "search": NameSearch(metadata.database, metadata.registry, metadata.entities),
             "variable_definitions": VariableDefinitions(metadata.entities.mappings),
             "backups": self._parts.backups,
             "bridges": self._parts.terminals.bridges,
             "broker_asking": self._broker_asking(),
+            "map_tiles": MapTiles(self._config.http.map_tiles, self._config.http.map_attribution),
         }
 
     def _broker_asking(self) -> BrokerAsking | None:
@@ -244,7 +249,11 @@ class GatewayServers:
         series = Counter(digest=0, rows=0)
         text = "Series that InfluxQL read, by how: as a digest, or as rows because more was asked for"
         shown = LabelledCollector("terrazzo_influxql_series_total", "read", text, lambda: series)
-        return {"influx_series": series, "collectors": [*self._collectors(), shown]}
+        return {
+            "influx_series": series,
+            "collectors": [*self._collectors(), shown],
+            "tracing": self._parts.tracing,
+        }
 
     def _collectors(self) -> Sequence[Collector]:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
@@ -285,6 +294,8 @@ class GatewayServers:
                 presence_log=messaging.presence_log.stats,
             ),
             StatsCollector(BACKUPS, lambda: parts.backups),
+            StatsCollector(API_KEYS, lambda: parts.metadata.api_keys.stats),
+            StatsCollector(WALL_LINKS, lambda: self.services.wall_links.stats),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),

@@ -53,7 +53,7 @@ def open_logins(
         OSError: the files can't be written.
     """
     of_users = _open_limiter(config, lifetime, "user-places", metadata.tokens.epoch_of)
-    of_terminals = _open_limiter(config, lifetime, "terminal-places", lambda each: _epoch_of(metadata.registry, each))
+    of_terminals = open_terminal_limiter(config, lifetime, metadata.registry)
     refusals = RefusalLog(metadata.audit, clock=clock)
     flushing = lifetime.tasks.repeat("refused logins", WINDOW_S, refusals.flush, OnFailure.RESTART)
     lifetime.push_async_callback(refusals.flush)
@@ -137,6 +137,11 @@ def _mail_sender(messenger: Messenger, project_id: int, clock: Callable[[], int]
         return "" if receipt.outcome in (SendOutcome.SENT, SendOutcome.UNKNOWN) else receipt.reason or receipt.svc_msg
 
     return send
+
+
+def open_terminal_limiter(config: Config, lifetime: Lifetime, registry: Registry) -> LoginLimiter:
+    """Who of the terminals has to wait before the next try; raises ``OSError`` where its file can't be written."""
+    return _open_limiter(config, lifetime, "terminal-places", lambda each: _epoch_of(registry, each))
 
 
 def _open_limiter(

@@ -12,6 +12,9 @@ from terrazzo.access.tokens import TokenKey, Tokens
 from terrazzo.access.users import FirstAdmin, ensure_admin
 from terrazzo.audit.entry import secret_columns
 from terrazzo.audit.log import AuditLog
+from terrazzo.bulk.entities import BULK_ENTITIES
+from terrazzo.bulk.unfinished import LOOK_S as LOOK_AGAIN_S
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.config.sections import Config
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangesLost, ChangeWatcher
@@ -59,6 +62,7 @@ class Metadata:
     api_keys: ApiKeys
     audit: AuditLog
     out_of_service: OutOfServiceRecords
+    unfinished_imports: UnfinishedImports
     retention: RetentionStats
     first_admin: FirstAdmin | None
 
@@ -111,16 +115,67 @@ async def open_metadata(
         event_quotas=event_quotas,
         entities=entities,
         secrets=secrets,
-        registration=TerminalRegistration(
-            entities.terminals, entities.configurations, entities.companies, entities.claim_keys
-        ),
+        registration=new_registration(entities),
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,
         out_of_service=await _open_out_of_service(database, registry, lifetime, clock=clock),
+        unfinished_imports=await _open_unfinished_imports(database, entities, lifetime),
         retention=_start_retention(config, database, event_quotas, lifetime, clock=clock),
         first_admin=first_admin,
     )
+
+
+async def _open_unfinished_imports(database: Database, entities: Entities, lifetime: Lifetime) -> UnfinishedImports:
+    """The record of imports that are under way; what a kill has interrupted is undone before anybody sees it."""
+    repositories = {each.entity.name: each.repository(entities) for each in BULK_ENTITIES}
+    unfinished = UnfinishedImports(database, repositories.__getitem__)
+    await unfinished.undo_abandoned()
+    looking = lifetime.tasks.repeat("unfinished imports", LOOK_AGAIN_S, unfinished.undo_abandoned, OnFailure.RESTART)
+    lifetime.push_async_callback(looking.stop)
+    return unfinished
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMetadata:
+    """What a front has of the database: terminals as they log in, and what it writes of them (first logins, claims)."""
+
+    database: Database
+    registry: Registry
+    entities: Entities
+    own_limits: CompanyLimits
+    registration: TerminalRegistration
+
+
+async def open_front_metadata(config: Config, lifetime: Lifetime) -> FrontMetadata:
+    """Opens the database for a front, loads the registry, and follows what other processes change.
+
+    Raises:
+        DatabaseUnusable: the database can't be opened or migrated; says why.
+    """
+    url, statement_s = config.database.url, config.limits.statement_s
+    database = await Database.open(url, data_dir=config.data_dir, statement_s=statement_s)
+    lifetime.push_async_callback(database.close)
+    changes = ChangeWatcher(database)
+    await changes.start()
+    secrets = Secrets.open(config.data_dir, key=config.database.secrets_key, old_key=config.database.secrets_key_old)
+    registry = await load_registry(database, secrets)
+    own = CompanyLimits()
+    quotas = RecordQuotas.of(config.limits, own)
+    entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
+    await _follow_limits(entities, own)
+    entities.terminals.pin_chars = config.limits.pin_chars
+    entities.configurations.decoders = frozenset(config.ingest.decoders)
+    entities.follow(changes)
+    poll = partial(_poll, changes, lifetime, lambda: None)
+    following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
+    lifetime.push_async_callback(following.stop)
+    return FrontMetadata(database, registry, entities, own, new_registration(entities))
+
+
+def new_registration(entities: Entities) -> TerminalRegistration:
+    """What registers terminals that are known by their uid alone."""
+    return TerminalRegistration(entities.terminals, entities.configurations, entities.companies, entities.claim_keys)
 
 
 async def _open_out_of_service(
@@ -161,7 +216,7 @@ async def _open_quotas(config: Config, database: Database) -> tuple[RecordQuotas
         _log.info("counted for the first time, by company: %s", ", ".join(new))
     own = CompanyLimits()
     quotas, event_quotas = RecordQuotas.of(config.limits, own), EventQuotas.of(config.limits, own)
-    for excess in await find_excesses(database, quotas, event_quotas):
+    for excess in await find_excesses(database, config.limits):
         _log.warning("%s", excess)
     return quotas, event_quotas
 

@@ -406,6 +406,7 @@ PASSWORD_RESETS = {
         "Requests for a code that nothing was sent for: no such user or address, or too many",
     ),
     "terrazzo_password_reset_done_total": Figure("reset", "Passwords that were reset with a code"),
+    "terrazzo_password_reset_refused_total": Figure("refused", "Codes to reset a password that were no good"),
 }
 
 ANALYSIS = {

@@ -132,12 +132,7 @@ def _by_label(
             "Messages that did not reach a receiver, by reason",
             lambda: broker.dropped,
         ),
-        LabelledCollector(
-            "terrazzo_ingest_rejects_total",
-            "kind",
-            "Reports kept as rejects, by what is wrong with them",
-            lambda: ingest.rejects,
-        ),
+        rejects_metric(ingest),
         LabelledCollector(
             "terrazzo_campaign_terminals_total",
             "state",
@@ -152,3 +147,9 @@ def _by_label(
             lambda: refusals.reasons,
         ),
     ]
+
+
+def rejects_metric(ingest: IngestStats) -> Collector:
+    """What an ingest has kept as rejects."""
+    told = "Reports kept as rejects, by what is wrong with them"
+    return LabelledCollector("terrazzo_ingest_rejects_total", "kind", told, lambda: ingest.rejects)

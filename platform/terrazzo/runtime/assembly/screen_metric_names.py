@@ -14,3 +14,7 @@ PRESENCE_LOG = {
     ),
     "terrazzo_presence_changes_lost_total": Figure("lost", "Of these, those not kept, because more waited than may"),
 }
+
+API_KEYS = {"terrazzo_api_keys_refused_total": Figure("refused", "API keys that were shown and are no good")}
+
+WALL_LINKS = {"terrazzo_wall_links_refused_total": Figure("refused", "Keys of wall links that reach nothing")}

@@ -16,6 +16,7 @@ from terrazzo.diagnostics.journal import RefusalJournal
 from terrazzo.diagnostics.refusal_file import FILE_NAME, RefusalFile
 from terrazzo.domain.actor import Role
 from terrazzo.domain.answers import StoredAnswers
+from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.decoders import PayloadDecoders
@@ -27,6 +28,7 @@ from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.tracing import TracingParts
 from terrazzo.terminals.last_seen import LastSeenFile
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.terminals.presence_log import PresenceLog
@@ -63,6 +65,7 @@ def new_messaging(
     objects: Objects,
     clock: Callable[[], int],
     intake_limits: IngestLimits,
+    tracing: TracingParts,
 ) -> TerminalMessaging:
     """Makes the parts and wires them to one another; nothing is started yet."""
     presence, seals = PresenceRegister(), Seals()
@@ -85,9 +88,10 @@ def new_messaging(
         marks=marks,
         terminal_series=config.limits.terminal_series,
         decoders=decoders,
+        traces=tracing.commits,
     )
     reader = ReportReader(metadata.registry, decoders)
-    links = _new_links(config, files, clock)
+    links = _new_links(config, files, metadata.registry, clock)
     commands = CommandDispatcher(
         CommandJournal(metadata.database),
         registry=metadata.registry,
@@ -100,6 +104,7 @@ def new_messaging(
         upgrade_role=Role[config.command.upgrade_role.upper()],
         upgrade_details=config.command.upgrade_details,
         clock=clock,
+        traces=tracing.commands,
     )
     ingest.answers.listen(commands.on_answer)
     file, most = RefusalFile(config.data_dir / FILE_NAME), config.limits.refusals
@@ -120,9 +125,9 @@ def _new_config_sender(
     return sender
 
 
-def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:
+def _new_links(config: Config, files: FileLibrary, registry: Registry, clock: Callable[[], int]) -> SignedLinks:
     """The signed download links, valid as long as a command may wait, and ``LINK_GRACE_S`` more."""
     key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
     url = config.http.public_url or f"http{'s' if config.http.tls_cert else ''}://{config.http.host}:{config.http.port}"
     lifetime_s = config.command.expiry_s + LINK_GRACE_S
-    return SignedLinks(files, key=key, base_url=url, lifetime_s=lifetime_s, clock=clock)
+    return SignedLinks(files, key=key, base_url=url, lifetime_s=lifetime_s, terminal=registry.terminal, clock=clock)

@@ -21,7 +21,7 @@ from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
 from terrazzo.errors import Unavailable
 from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.metadata.company_limits import CompanyLimits
-from terrazzo.metadata.registration import new_pin
+from terrazzo.metadata.registration import TerminalRegistration, new_pin
 from terrazzo.ports.bridge import Bridge
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
@@ -78,9 +78,9 @@ async def start_terminals(
     local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
     bridges = bridges_of(local)
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
-    provisioning = _new_provisioning(config, metadata, messaging.bus)
-    login = _open_login(config, lifetime, metadata, limiter, provisioning)
-    await _start_refusals(lifetime, messaging.refusals, login)
+    provisioning = new_provisioning(config, metadata.registry, metadata.registration, messaging.bus)
+    login = open_login(config, lifetime, metadata.registry, limiter, provisioning)
+    await start_refusals(lifetime, messaging.refusals, login)
     unknown = UnknownTerminals(metadata.registry)
     login.unknown.listen(unknown.note)
     login.refused.listen(unknown.note_refused)
@@ -91,16 +91,16 @@ async def start_terminals(
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
-    await _start_trust(config, lifetime, broker, metadata.registry)
+    await start_trust(config, lifetime, broker, metadata.registry)
     access = RemoteAccess(metadata.registry, login, activations=activations, on_refused=messaging.refusals.on_refusal)
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges, access)
     _follow_companies(bridges, metadata.registry)
-    _follow_publish_limits(broker, metadata.quotas.own, config.limits.company_publish_per_second)
+    follow_publish_limits(broker, metadata.quotas.own, config.limits.company_publish_per_second)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals
 
 
-async def _start_trust(config: Config, lifetime: Lifetime, broker: Broker, registry: Registry) -> None:
+async def start_trust(config: Config, lifetime: Lifetime, broker: Broker, registry: Registry) -> None:
     """Trusts the authorities of companies in TLS, where that is wanted."""
     if not config.mqtt.has_tls or not config.mqtt.tls_company_authorities:
         return
@@ -123,7 +123,7 @@ def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:
     registry.company_changes.listen(on_company)
 
 
-def _follow_publish_limits(broker: Broker, own: CompanyLimits, configured: int) -> None:
+def follow_publish_limits(broker: Broker, own: CompanyLimits, configured: int) -> None:
     """Has companies' terminals publish no faster than their companies' records say."""
 
     def on_limits(company_id: int) -> None:
@@ -141,10 +141,13 @@ def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
     return lambda company_id: allowed is None or company_id in allowed
 
 
-def _new_provisioning(config: Config, metadata: Metadata, bus: EmbeddedBus) -> Provisioning:
+def new_provisioning(
+    config: Config, registry: Registry, registration: TerminalRegistration, bus: EmbeddedBus
+) -> Provisioning:
+    """What gives unregistered terminals with a claim key their credentials."""
     provisioning = Provisioning(
-        metadata.registry,
-        metadata.registration,
+        registry,
+        registration,
         new_pin=new_pin,
         is_plain_allowed=config.mqtt.provision_plain,
         promise_s=config.limits.provision_s,
@@ -153,15 +156,17 @@ def _new_provisioning(config: Config, metadata: Metadata, bus: EmbeddedBus) -> P
     return provisioning
 
 
-def _open_login(
-    config: Config, lifetime: Lifetime, metadata: Metadata, limiter: LoginLimiter, provisioning: Provisioning
+def open_login(
+    config: Config, lifetime: Lifetime, registry: Registry, limiter: LoginLimiter, provisioning: Provisioning
 ) -> TerminalLogin:
+    """What decides on logins; raises ``OSError`` where its file can't be written."""
     auto_times = AutoTimes(config.data_dir / "auto-logins", now_ms=time.time_ns() // 1_000_000)
     lifetime.callback(auto_times.close)
-    return TerminalLogin(metadata.registry, limiter=limiter, auto_times=auto_times, provisioning=provisioning)
+    return TerminalLogin(registry, limiter=limiter, auto_times=auto_times, provisioning=provisioning)
 
 
-async def _start_refusals(lifetime: Lifetime, refusals: RefusalJournal, login: TerminalLogin) -> None:
+async def start_refusals(lifetime: Lifetime, refusals: RefusalJournal, login: TerminalLogin) -> None:
+    """Keeps why terminals were refused from now on."""
     await refusals.start(lifetime.tasks)
     lifetime.push_async_callback(refusals.stop)
     login.refused.listen(refusals.on_login_refused)

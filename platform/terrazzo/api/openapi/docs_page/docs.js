@@ -2,9 +2,21 @@
 
 import { Schemas } from "/docs/schema.js";
 
+takeTheme();
+
 const GATEWAY = "/apiproxy/api";
 const TOKEN = "terrazzo-token";
 const by = (id) => document.getElementById(id);
+
+// Light or dark as the system has it, unless somebody chose in the console.
+function takeTheme() {
+  try {
+    const chosen = localStorage.getItem("terrazzo-theme");
+    if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  } catch {
+    // a browser that keeps nothing
+  }
+}
 
 function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);

@@ -15,6 +15,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.events.definition import DEFAULT_SEVERITY, MOST_CLEAR_AFTER_S, SEVERITIES
 from terrazzo.errors import BadParameter
 from terrazzo.events.definitions import DefinedEvent
+from terrazzo.reasons import say, told_by
 
 _Seconds = Annotated[int, Meta(ge=0, le=MOST_CLEAR_AFTER_S, description="seconds; 0: never")]
 _WORDS = f"{', '.join(SEVERITIES)}; empty: {DEFAULT_SEVERITY}"
@@ -80,13 +81,15 @@ async def handle_update_event_definition(
     }
     values = {name: value for name, value in given.items() if value is not UNSET}
     if not values:
-        raise BadParameter("code", "nothing to change: give name, severity, clears_itself, clears or clear_after_s")
+        raise BadParameter("code", say("no_event_change"))
     if request.severity and request.severity not in SEVERITIES:
-        raise BadParameter("severity", f"expected one of {', '.join(SEVERITIES)}, got {request.severity!r:.64}")
+        raise BadParameter(
+            "severity", say("expected_one_of_got", expected=", ".join(SEVERITIES), got=f"{request.severity!r:.64}")
+        )
     try:
         check_storable(request.name or "")
     except ValueError as error:
-        raise BadParameter("name", str(error)) from None
+        raise BadParameter("name", told_by(error)) from None
     return _present(await services.event_definitions.define(actor, request.mapping_id, request.code, values))
 
 

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import MASK, FieldKind, without_userinfo
+from terrazzo.database.field import FieldKind
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.userinfo import MASK, without_userinfo
 
 
 class RecordView:

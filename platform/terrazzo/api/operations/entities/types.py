@@ -13,6 +13,7 @@ from terrazzo.api.kernel.fields import Flag, Json, Key, KeyList, KeyOrNone
 from terrazzo.database.entity import COMPANY, Entity
 from terrazzo.database.field import Field, FieldKind
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
 StructColumn = tuple[Any, ...]
 """A field of a Struct that is made here: name, type and, where it may be left out, default."""
@@ -71,7 +72,7 @@ def take_key(values: dict[str, Any], keys: tuple[str, ...]) -> Any:
     """
     given = [values.pop(key) for key in keys if key in values]
     if not given:
-        raise BadParameter(keys[0], "is required")
+        raise BadParameter(keys[0], say("is_required"))
     return given[0]
 
 

@@ -17,6 +17,7 @@ from terrazzo.errors import BadParameter
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.objects.variable_definitions import DefinedVariable, defined_variables
 from terrazzo.ports.store import Value
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced, now_us
 
 _Decimals = Annotated[int, Meta(ge=0, le=MOST_DECIMALS, description="how many are shown; null: all")]
@@ -99,7 +100,7 @@ async def handle_update_variable_definition(
     given = {name: getattr(request, name) for name in _GIVEN}
     values = {name: value for name, value in given.items() if value is not UNSET}
     if not values:
-        raise BadParameter("code", f"nothing to change: give {', '.join(_GIVEN[:-1])} or {_GIVEN[-1]}")
+        raise BadParameter("code", say("no_variable_change", names=", ".join(_GIVEN[:-1]), last=_GIVEN[-1]))
     for name, empty in (("limits", []), ("states", {})):
         if name in values:
             values[name] = values[name].value or empty

@@ -18,6 +18,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.event_records import EventRecord, event_record
 from terrazzo.errors import BadParameter
 from terrazzo.events.events import ACKNOWLEDGED, CLEARED
+from terrazzo.reasons import say, told_by
 from terrazzo.times import DAY_US, now_us
 
 MOST_EVENTS = 500
@@ -75,7 +76,7 @@ async def handle_shelve_events(services: Services, actor: Actor, request: Shelve
     """
     until_us, now = None if request.until is None else request.until.time_us, now_us()
     if until_us is not None and not now < until_us <= now + MOST_SHELVED_DAYS * DAY_US:
-        raise BadParameter("until", f"expected a time ahead, at most {MOST_SHELVED_DAYS} days")
+        raise BadParameter("until", say("expected_time_ahead", days=MOST_SHELVED_DAYS))
     comment = _storable(request.comment)
     return _present(services, await services.events.shelve_all(actor, request.ids, until_us, comment=comment))
 
@@ -84,7 +85,7 @@ def _storable(comment: str) -> str:
     try:
         check_storable(comment)
     except ValueError as error:
-        raise BadParameter("comment", str(error)) from None
+        raise BadParameter("comment", told_by(error)) from None
     return comment
 
 

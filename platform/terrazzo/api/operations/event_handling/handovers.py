@@ -18,6 +18,7 @@ from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.event_records import EventRecord, LabelRecord, event_record, label_record
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import told_by
 from terrazzo.times import DAY_US, format_spaced, now_us
 
 MOST_ENTRIES = 50  # of each kind
@@ -110,7 +111,7 @@ async def handle_write_handover(services: Services, actor: Actor, request: Write
     try:
         check_storable(request.notes)
     except ValueError as error:
-        raise BadParameter("notes", str(error)) from None
+        raise BadParameter("notes", told_by(error)) from None
     since_us = now_us() - request.hours * HOUR_US
     shift = await _shift(services, actor, since_us)
     row = await services.handovers.write(

@@ -20,6 +20,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Curve, TimeSeriesStore
+from terrazzo.reasons import say
 
 Points = Annotated[int, Meta(ge=4, le=100_000, description="at most that many of each variable")]
 
@@ -99,7 +100,7 @@ async def handle_get_grid_chart(services: Services, actor: Actor, request: GridC
 async def _chart(services: Services, series: Sequence[str], request: ChartRequest) -> Chart:
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     bucket_us, origin_us = buckets_of(start_us, end_us, max(1, request.points // _A_BUCKET // max(1, len(series))))
     wanted, store = request.keys.names, services.store
     plain = [name for name in series if not services.report_reader.reads(name)]

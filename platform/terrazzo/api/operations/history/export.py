@@ -28,6 +28,7 @@ from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.column_files import COLUMN_MEDIA_TYPES, HOW_TO_INSTALL, ColumnFormat, has_arrow
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
 from terrazzo.ports.store import Record, Value
+from terrazzo.reasons import say
 from terrazzo.times import now_us
 
 
@@ -148,7 +149,7 @@ def _span(request: HistoryExportOptions) -> tuple[int, int]:
     """What comes while the export goes on is not in it, so that it has an end."""
     end_us = now_us() if request.end is None else min(request.end.time_us, now_us())
     if request.end is not None and request.start.time_us > request.end.time_us:
-        raise BadParameter("start", "is after end")
+        raise BadParameter("start", say("is_after_end"))
     return request.start.time_us, end_us
 
 

@@ -21,6 +21,7 @@ from terrazzo.domain.report_topic import topic_of, uid_of
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Record
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
 
@@ -108,7 +109,7 @@ async def handle_get_grid_list(services: Services, actor: Actor, request: GridRa
     """
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     series, most = await grid_series(services, actor, request), services.limits.answer_bytes
     with answer_within(most):
         page = await services.store.page(
@@ -152,8 +153,7 @@ def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
     topics = _Topics()
 
     def present(record: Record) -> GridRecord:
-        series, time_us, body = record
-        return GridRecord(_json_of(body), format_spaced(time_us, zone), topics[series])
+        return GridRecord(json_of(record.body), format_spaced(record.time_us, zone), topics[record.series])
 
     return made(records, present, size=_size)
 
@@ -162,8 +162,8 @@ def _size(record: Record) -> int:
     return len(record.body)
 
 
-def _json_of(body: bytes) -> msgspec.Raw:
-    """A stored JSON object goes out as it is, on one line, which TCP needs; MessagePack is translated."""
+def json_of(body: bytes) -> msgspec.Raw:
+    """A stored report as JSON: an object as it is, on one line, which TCP needs; MessagePack is translated."""
     if body[0] >= 0x80:
         return msgspec.Raw(msgspec.json.encode(json_payload(body)))
     return msgspec.Raw(body.replace(b"\n", b" ") if b"\n" in body else body)

@@ -14,6 +14,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.mapping.dry_run import Sample
 from terrazzo.ports.store import Record
+from terrazzo.reasons import say
 
 MOST_TERMINALS = 100  # whose reports are looked for
 
@@ -34,13 +35,13 @@ async def latest_reports(services: Services, actor: Actor, terminals: Sequence[A
         BadParameter: no terminals, or too many; or one that isn't the actor's.
     """
     if not 0 < len(terminals) <= MOST_TERMINALS:
-        raise BadParameter("terminal_list", f"latest needs 1 to {MOST_TERMINALS} terminals")
+        raise BadParameter("terminal_list", say("latest_needs_terminals", most=MOST_TERMINALS))
     uid_of: dict[str, str] = {}
     for key in map(str, terminals):
         try:
             name = services.registry.series_name(await find_terminal(services, actor, key))
         except NotFound:
-            raise BadParameter("terminal_list", f"no terminal {key!r:.70}") from None
+            raise BadParameter("terminal_list", say("no_terminal", terminal=f"{key!r:.70}")) from None
         uid_of.update(dict.fromkeys(await services.store.series(f"g/{name}/"), key))
     most = services.limits.answer_bytes
     with answer_within(most):

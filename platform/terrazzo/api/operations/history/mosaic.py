@@ -25,6 +25,7 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import parse_mosaic, plain_number
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.ports.store import Buckets, Fn, Record, TooManyBuckets, Value
+from terrazzo.reasons import say, told_by
 from terrazzo.times import format_spaced, to_datetime
 
 MosaicRecord = Annotated[
@@ -50,7 +51,7 @@ class Keys(Names):
         """Reads codes of variables, each once, in the order given."""
         keys = super().parse(value, zone)
         if not keys.names:
-            raise ValueError("names no variable")
+            raise ValueError(say("names_no_variable"))
         return cls() if EVERY in keys.names else cls(tuple(dict.fromkeys(keys.names)))
 
 
@@ -192,7 +193,7 @@ async def handle_get_mosaic_list_by_key(
             limit=request.page_size,
         )
     except TooManyBuckets as error:
-        raise BadParameter("resample", str(error)) from None
+        raise BadParameter("resample", told_by(error)) from None
     return paged(request, _present_buckets(buckets, keys, services.zone), buckets.total)
 
 
@@ -204,7 +205,7 @@ def span_of(request: MosaicRange) -> tuple[int, int]:
     """
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     return start_us, end_us
 
 

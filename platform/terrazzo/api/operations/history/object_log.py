@@ -14,6 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.events.object_log import KINDS, LogEntry, LogPlace
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
 LogKind = Literal["event", "label_opened", "label_closed", "command", "change"]
@@ -80,7 +81,7 @@ def parse_place(text: str) -> LogPlace:
     """Where a page ended: three numbers with dots between them. Raises ``BadParameter`` for anything else."""
     parts = text.split(".")
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in parts):
-        raise BadParameter("before", "expected the next of a page")
+        raise BadParameter("before", say("expected_next_of_page"))
     return LogPlace(*map(int, parts))
 
 

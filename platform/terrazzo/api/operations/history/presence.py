@@ -12,6 +12,7 @@ from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.reasons import say
 from terrazzo.terminals.presence_log import KEPT_DAYS
 from terrazzo.times import DAY_US, format_spaced
 
@@ -47,9 +48,9 @@ async def handle_get_presence_list(services: Services, actor: Actor, request: Pr
     """
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     if end_us - start_us > KEPT_DAYS * DAY_US:
-        raise BadParameter("end_time", f"at most {KEPT_DAYS} days after start_time")
+        raise BadParameter("end_time", say("too_many_days", days=KEPT_DAYS))
     uid = await find_terminal(services, actor, request.terminal_id)
     terminal = services.registry.terminal(uid)
     if terminal is None:

@@ -13,6 +13,7 @@ from terrazzo.domain.payload import Points, Reject, decode, flatten
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Curve
+from terrazzo.reasons import say
 
 MOST_READ = 20_000  # reports of a series, each of which is read anew: a decoder takes some thousands a second for all
 
@@ -37,9 +38,7 @@ async def curves_of_reports(
     async for records in services.store.scan([series], start_us, end_us):
         count += len(records)
         if count > MOST_READ:
-            raise BadParameter(
-                "start_time", f"more than {MOST_READ} reports that a decoder or a list of names reads; ask for less"
-            )
+            raise BadParameter("start_time", say("too_many_reports_to_read", most=MOST_READ))
         for record in await services.report_reader.read(records):
             for name, value in _points(record.body).items():
                 if name not in curves and not keys:

@@ -17,6 +17,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import BadParameter
 from terrazzo.ports.store import Record
+from terrazzo.reasons import Reason, say
 from terrazzo.times import LATEST_US, format_spaced
 
 _PREFIX = "x/"
@@ -36,10 +37,15 @@ class RejectBody(msgspec.Struct):
     topic: str
     reason: str
     payload: bytes
+    told: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class RejectRecord(msgspec.Struct):
-    """``payload`` is base64; ``text`` is the same where it reads as UTF-8, else null."""
+    """``payload`` is base64; ``text`` is the same where it reads as UTF-8, else null.
+
+    ``told`` is the reason as code and parameters; missing in what older platforms kept, and where another program
+    words it.
+    """
 
     terminal_id: str
     time: str
@@ -47,6 +53,7 @@ class RejectRecord(msgspec.Struct):
     reason: str
     payload: bytes
     text: str | None
+    told: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 _bodies = msgspec.msgpack.Decoder(RejectBody)
@@ -57,7 +64,7 @@ async def handle_get_reject_list(services: Services, actor: Actor, request: Reje
     start_us = request.start_time.time_us if request.start_time else 0
     end_us = request.end_time.time_us if request.end_time else LATEST_US
     if start_us > end_us:
-        raise BadParameter("start_time", "is after end_time")
+        raise BadParameter("start_time", say("is_after_end_time"))
     series = await _series(services, actor, request.terminal_id)
     with answer_within(services.limits.answer_bytes):
         page = await services.store.page(
@@ -91,6 +98,7 @@ def _present(record: Record, *, zone: tzinfo) -> RejectRecord:
         reason=body.reason,
         payload=body.payload,
         text=_text(body.payload),
+        told=body.told,
     )
 
 

@@ -33,6 +33,7 @@ from terrazzo.influxql.syntax import Select, Show, Statement, Unserved
 from terrazzo.memory_shares import Holding
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
+from terrazzo.reasons import told_by
 from terrazzo.times import now_us
 
 QUERY_PATH = "/influx/query"
@@ -105,7 +106,7 @@ async def handle_influx_query(services: Services, actor: Actor, request: InfluxQ
     try:
         statements = await asyncio.to_thread(parse_query, request.q)
     except SyntaxFault as error:
-        raise BadParameter("error parsing query", str(error)) from None
+        raise BadParameter("error parsing query", told_by(error)) from None
     await asyncio.to_thread(_load)
     turn, holding = services.queries.turn(actor.company_id), services.memory.holding("queries", actor.company_id)
     run = _Run(services, actor, request, holding)

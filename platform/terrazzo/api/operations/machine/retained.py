@@ -14,6 +14,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.bus import RetainedTopic
+from terrazzo.reasons import told_by
 from terrazzo.times import format_spaced
 
 MOST_LOOKED_AT = 100_000
@@ -57,7 +58,7 @@ async def handle_get_retained_list(services: Services, actor: Actor, request: Re
                 break
             await pauses.pause()
     except ValueError as error:
-        raise BadParameter("filter", str(error)) from None
+        raise BadParameter("filter", told_by(error)) from None
     found.sort(key=lambda each: (each.topic, each.owner))
     start = page_offset(request)
     page = [_shown(services, each) for each in found[start : start + request.page_size]]

@@ -13,6 +13,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
 from terrazzo.memory_shares import NO_CEILING
 from terrazzo.ports.bridge import Bridge
+from terrazzo.reasons import say
 from terrazzo.times import format_spaced, now_us
 
 
@@ -94,7 +95,7 @@ async def handle_get_platform_status(services: Services, actor: Actor, request: 
         NotPermitted: of a company's administrator: the machine is of all.
     """
     if not actor.is_super:
-        raise NotPermitted("only a super user may see the machine")
+        raise NotPermitted(say("machine_for_super_users"))
     disk = await services.attention.disk.look()
     return PlatformStatus(
         time=format_spaced(now_us(), services.zone),

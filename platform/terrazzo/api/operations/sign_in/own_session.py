@@ -36,6 +36,13 @@ class TerminalAddresses(msgspec.Struct):
     websocket_tls_port: int | None
 
 
+class MapSource(msgspec.Struct):
+    """Pictures of a map, 256 pixels wide (``http.map_tiles``), and whose they are; empty: none are configured."""
+
+    tiles: str
+    attribution: str
+
+
 class OwnSession(msgspec.Struct):
     """Whose token it is. ``zone``: of all times without an offset; ``now``: the platform's clock, in that zone;
     ``idle_s``: for which a session in a cookie may stay unused. ``by_sso``: logs in at the provider.
@@ -55,6 +62,7 @@ class OwnSession(msgspec.Struct):
     idle_s: float
     version: str
     mqtt: TerminalAddresses
+    map: MapSource
 
 
 async def handle_get_session(services: Services, actor: Actor, request: SessionQuery) -> OwnSession:
@@ -76,6 +84,7 @@ async def handle_get_session(services: Services, actor: Actor, request: SessionQ
         idle_s=services.session_s,
         version=services.version,
         mqtt=TerminalAddresses(ports.plain, ports.tls, ports.websocket, ports.websocket_tls),
+        map=MapSource(services.map_tiles.address, services.map_tiles.attribution),
     )
 
 

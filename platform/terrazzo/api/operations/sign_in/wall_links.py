@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +28,11 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotFound, NotPermitted
 from terrazzo.objects.dashboard_values import read_dashboard_pictures, read_dashboard_values
+from terrazzo.reasons import say
+from terrazzo.sparse_log import SparseLog
 from terrazzo.times import format_spaced, now_us
+
+_log = SparseLog(logging.getLogger(__name__))
 
 MOST_PICTURE = 4 << 20  # bytes
 
@@ -183,7 +188,7 @@ async def handle_get_wall_chart(services: Services, caller: Caller, request: Mos
     object_id = await find_object(services, shown.actor, request.object_id)
     codes = shown.codes.get(object_id, frozenset())
     if not request.keys.names or not codes.issuperset(request.keys.names):
-        raise NotPermitted("keys: this link's dashboard does not show them")
+        raise NotPermitted(say("link_shows_no_such_keys"))
     return await handle_get_mosaic_chart(services, shown.actor, request)
 
 
@@ -196,10 +201,10 @@ async def handle_get_wall_picture(services: Services, caller: Caller, request: G
     """
     shown = await _shown(services, caller)
     if request.uid not in read_dashboard_pictures(shown.dashboard["script"]):
-        raise NotPermitted("uid: this link's dashboard does not show it")
+        raise NotPermitted(say("link_shows_no_such_file"))
     stored = await services.files.open_for(shown.actor, request.uid)
     if not stored.media_type.startswith("image/") or stored.size > MOST_PICTURE:
-        raise BadParameter("uid", f"is no picture of up to {MOST_PICTURE >> 20} MiB")
+        raise BadParameter("uid", say("no_picture", most_mib=MOST_PICTURE >> 20))
     with services.memory.holding("pages", shown.actor.company_id) as holding:
         holding.grow(3 * stored.size)
         body = await asyncio.to_thread(stored.path.read_bytes)
@@ -207,17 +212,32 @@ async def handle_get_wall_picture(services: Services, caller: Caller, request: G
 
 
 async def _shown(services: Services, caller: Caller) -> _Shown:
+    """What a caller's link reaches now. One that reaches nothing is counted and logged, its key is not.
+
+    Raises as ``_reached``.
+    """
+    try:
+        return await _reached(services, caller)
+    except NotAuthenticated as error:
+        services.wall_links.stats.refused += 1
+        _log.warning("a wall's link from %s was refused: %s", caller.address, error)
+        raise
+
+
+async def _reached(services: Services, caller: Caller) -> _Shown:
     """What a caller's link reaches now.
 
     Raises:
-        NotAuthenticated: the key is nobody's, was ended, or its dashboard is gone.
+        NotAuthenticated: the key is nobody's, was ended, its dashboard is gone, or its company closed.
     """
     link = await services.wall_links.verify(caller.token)
     try:
         dashboard = await services.entities.dashboards.item(SYSTEM, link.dashboard_id)
     except NotFound:
-        raise NotAuthenticated("this link's dashboard was deleted") from None
+        raise NotAuthenticated(say("link_dashboard_deleted")) from None
     actor = _on_behalf(dashboard)
+    if not services.registry.is_company_available(actor.company_id):  # whoever made the link
+        raise NotAuthenticated(say("link_company_closed"))
     services.memory.check("requests", actor.company_id)
     return _Shown(link, dashboard, actor, read_dashboard_values(dashboard["script"], link.object_id))
 

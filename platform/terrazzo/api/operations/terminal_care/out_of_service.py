@@ -13,6 +13,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.database.field import check_storable
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
+from terrazzo.reasons import say, told_by
 from terrazzo.times import DAY_US, now_us
 
 MOST_DAYS = 366
@@ -50,7 +51,7 @@ async def handle_put_out_of_service(services: Services, actor: Actor, request: P
     try:
         check_storable(request.reason)
     except ValueError as error:
-        raise BadParameter("reason", str(error)) from None
+        raise BadParameter("reason", told_by(error)) from None
     uids = _named(request)
     return ServiceChanged(await services.out_of_service.put(actor, uids, until_us=until_us, reason=request.reason))
 
@@ -64,17 +65,17 @@ def _until_us(request: PutOutOfService) -> int:
     now = now_us()
     if request.minutes is not None:
         if request.until is not None:
-            raise BadParameter("until", "give either until or minutes")
+            raise BadParameter("until", say("give_until_or_minutes"))
         return now + request.minutes * MINUTE_US
     if request.until is None or not now < request.until.time_us <= now + MOST_DAYS * DAY_US:
-        raise BadParameter("until", f"expected a time ahead, at most {MOST_DAYS} days")
+        raise BadParameter("until", say("expected_time_ahead", days=MOST_DAYS))
     return request.until.time_us
 
 
 def _named(request: PutIntoService) -> tuple[str, ...]:
     names = request.uids.names
     if not names:
-        raise BadParameter("uids", "names no terminal")
+        raise BadParameter("uids", say("names_no_terminal"))
     return names
 
 

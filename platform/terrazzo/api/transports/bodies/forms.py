@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from terrazzo.api.kernel.attachments import MOST_FILES
 from terrazzo.api.transports.bodies.multipart import BadForm, Event, FormPart, MultipartParser, boundary_of
 from terrazzo.ports.providers import Attachment
+from terrazzo.reasons import say
 
 MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
@@ -56,7 +57,7 @@ def read_multipart(body: bytes, content_type: str, *, takes_files: bool) -> Form
     parser.end()
     files = [(part, content) for part, content in parts if part.file_name is not None and takes_files]
     if len(files) > MOST_FILES:
-        raise BadForm(f"more than {MOST_FILES} files")
+        raise BadForm(say("too_many_files", most=MOST_FILES))
     fields = [(part.name, _text(part, content)) for part, content in parts if part.file_name is None]
     return _form(fields, tuple(_attachment(part, content) for part, content in files))
 
@@ -68,9 +69,9 @@ def read_urlencoded(body: bytes, charset: str) -> Form:
         text = body.rstrip().decode(charset)
         fields = parse_qsl(text, keep_blank_values=True, encoding=charset, max_num_fields=MOST_FIELDS)
     except UnicodeDecodeError as error:
-        raise BadForm(f"not {charset} at byte {error.start}") from None
+        raise BadForm(say("not_in_charset", charset=charset, byte=error.start)) from None
     except ValueError:
-        raise BadForm(f"it has more than {MOST_FIELDS} fields") from None
+        raise BadForm(say("form_too_many_fields", most=MOST_FIELDS)) from None
     return _form(fields, ())
 
 
@@ -84,14 +85,14 @@ def _text(part: FormPart, content: bytearray) -> str:
     try:
         return content.decode(charset)
     except UnicodeDecodeError as error:
-        raise BadForm(f"{part.name}: not {charset} at byte {error.start}") from None
+        raise BadForm(say("part_not_in_charset", part=part.name, charset=charset, byte=error.start)) from None
 
 
 def _known(charset: str) -> str:
     """Python knows many more, some of them costly."""
     charset = charset.lower() or "utf-8"
     if charset not in _CHARSETS:
-        raise BadForm(f"charset: {charset[:50]!r} is unknown here")
+        raise BadForm(say("charset_unknown", charset=charset[:50]))
     return charset
 
 

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import AsyncGenerator
 from weakref import WeakValueDictionary
 
+from terrazzo.reasons import say
+
 CODINGS = ("gzip", "deflate")  # RFC 9110, 8.4.1
 STEP_BYTES = 256 * 1024  # inflated at a time
 _THREADS = 2
@@ -48,10 +50,10 @@ class Inflater:
         try:
             inflated = self._stream.decompress(data, STEP_BYTES)
         except zlib.error as error:
-            raise BadCoding(f"not {self._coding}: {error}") from None
+            raise BadCoding(say("coding_wrong", coding=self._coding, why=error)) from None
         self._rest = self._stream.unconsumed_tail
         if self._stream.unused_data:
-            raise BadCoding(f"more follows the end of its {self._coding} stream")
+            raise BadCoding(say("coding_goes_on", coding=self._coding))
         return inflated
 
     def end(self) -> None:
@@ -61,7 +63,7 @@ class Inflater:
             BadCoding: something is missing.
         """
         if self._stream is None or not self._stream.eof:
-            raise BadCoding(f"its {self._coding} stream ends too early")
+            raise BadCoding(say("coding_ends_early", coding=self._coding))
 
 
 class InflateThreads:

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from terrazzo.reasons import say
+
 MOST_PARTS = 256
 MOST_HEADER_BYTES = 4_096  # of one part, all together
 MOST_NAME_CHARS = 256  # of a part's name; names of files are cut by who keeps them
@@ -76,7 +78,7 @@ class MultipartParser:
             BadForm: something is missing.
         """
         if self._state is not _State.EPILOGUE:
-            raise BadForm(f"it ends {self._state.value}")
+            raise BadForm(say("form_ends_early", where=self._state.value))
 
     def _next(self) -> Event | None:
         """The next event; empty bytes for a change of state alone; None where more has to come."""
@@ -128,12 +130,12 @@ class MultipartParser:
         end = self._buffer.find(b"\r\n", 0, _MOST_PADDING + 2)
         padding = self._buffer[:end] if end >= 0 else self._buffer.removesuffix(b"\r").removesuffix(b"-")
         if padding.strip(b" \t") or len(padding) > _MOST_PADDING:
-            raise BadForm("something stands behind a boundary in its line")
+            raise BadForm(say("form_boundary_line"))
         if end < 0:
             return None
         self._parts += 1
         if self._parts > MOST_PARTS:
-            raise BadForm(f"it has more than {MOST_PARTS} parts")
+            raise BadForm(say("form_too_many_parts", most=MOST_PARTS))
         del self._buffer[:end]  # the line end stays: two of them end the headers, also where there are none
         self._state, self._searched = _State.HEADERS, 0
         return b""
@@ -142,7 +144,7 @@ class MultipartParser:
         end = self._buffer.find(b"\r\n\r\n", self._searched, MOST_HEADER_BYTES + 4)
         if end < 0:
             if len(self._buffer) > MOST_HEADER_BYTES:
-                raise BadForm(f"the headers of a part are longer than {MOST_HEADER_BYTES} bytes")
+                raise BadForm(say("part_headers_too_long", most=MOST_HEADER_BYTES))
             self._searched = max(0, len(self._buffer) - 3)
             return None
         part = _part(self._buffer[:end].decode("utf-8", "replace"))
@@ -158,13 +160,13 @@ def _part(headers: str) -> FormPart:
         values[name.strip().lower()] = value.strip()
     disposition, parameters = parse_parameters(values.get("content-disposition", ""))
     if disposition != "form-data" or "name" not in parameters:
-        raise BadForm("a part has no name (Content-Disposition: form-data; name=...)")
+        raise BadForm(say("part_without_name"))
     name = parameters["name"]
     if len(name) > MOST_NAME_CHARS:
-        raise BadForm(f"the name of a part is longer than {MOST_NAME_CHARS} characters")
+        raise BadForm(say("part_name_too_long", most=MOST_NAME_CHARS))
     media_type, of_media = parse_parameters(values.get("content-type", ""))
     if media_type.startswith("multipart/"):
-        raise BadForm("a part has parts of its own")
+        raise BadForm(say("part_with_parts"))
     return FormPart(name, _file_name(parameters), media_type, of_media.get("charset", ""))
 
 
@@ -194,7 +196,7 @@ def boundary_of(content_type: str) -> str:
     """
     boundary = parse_parameters(content_type)[1].get("boundary", "")
     if not boundary:
-        raise BadForm("Content-Type: multipart/form-data has no boundary")
+        raise BadForm(say("form_without_boundary"))
     if len(boundary) > _MOST_BOUNDARY or not boundary.isascii() or not boundary.isprintable():
-        raise BadForm(f"Content-Type: the boundary is not 1 to {_MOST_BOUNDARY} characters of ASCII")
+        raise BadForm(say("form_boundary_wrong", most=_MOST_BOUNDARY))
     return boundary

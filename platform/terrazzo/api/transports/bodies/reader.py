@@ -19,6 +19,7 @@ from terrazzo.api.kernel.services import TokenService
 from terrazzo.api.transports.bodies.inflate import CODINGS, BadCoding, Inflater, InflateThreads
 from terrazzo.errors import NotAuthenticated, Throttled
 from terrazzo.memory_shares import Holding, MemoryShares
+from terrazzo.reasons import say, told_by
 
 _COPIES = 4  # of each byte: as it came, as text, and the values that are made of it
 UNPROVEN_BYTES = 16 * 1024
@@ -53,7 +54,7 @@ class BodyBound(NamedTuple):
     def check(self, size: int) -> None:
         """Raises ``BodyRefused`` for a body that is longer."""
         if size > self.most_bytes + self.slack_bytes:
-            raise BodyRefused(413, f"body: longer than {self.most_bytes} bytes ({self.key})")
+            raise BodyRefused(413, say("body_too_long", most=self.most_bytes, key=self.key))
 
 
 class BodyReader:
@@ -118,7 +119,7 @@ class BodyReader:
         try:
             holding.grow(_COPIES * size)
         except Throttled as error:
-            raise BodyRefused(429, str(error), FAILURE, retry_after_s=error.retry_after_s) from None
+            raise BodyRefused(429, told_by(error), FAILURE, retry_after_s=error.retry_after_s) from None
 
     async def pieces(self, request: web.Request, caller: Caller, bound: BodyBound) -> AsyncGenerator[bytes, None]:
         """A body as it comes, inflated; nothing is timed. Raises ``BodyRefused`` as ``whole`` does."""
@@ -157,8 +158,8 @@ class BodyReader:
             return identify(self._tokens, caller).company_id
         except NotAuthenticated as error:
             if caller.token:
-                raise BodyRefused(200, str(error), NOT_AUTHENTICATED) from None
-            raise BodyRefused(status, f"body: {what}, which needs a good token: {error}", NOT_AUTHENTICATED) from None
+                raise BodyRefused(200, told_by(error), NOT_AUTHENTICATED) from None
+            raise BodyRefused(status, say("body_needs_token", what=what, reason=error), NOT_AUTHENTICATED) from None
 
     async def _inflate(self, inflater: Inflater, data: bytes, company_id: int) -> AsyncGenerator[bytes, None]:
         try:
@@ -178,7 +179,7 @@ def _coding_of(request: web.Request) -> str:
     if coding in ("", "identity"):
         return ""
     if coding not in CODINGS:
-        raise BodyRefused(415, f"Content-Encoding: expected {' or '.join(CODINGS)}, got {coding[:50]!r}")
+        raise BodyRefused(415, say("expected_coding", expected=" or ".join(CODINGS), got=coding[:50]))
     return coding
 
 
@@ -206,7 +207,7 @@ async def _next(request: web.Request) -> bytes:
     except web.RequestPayloadError as error:
         raise _undecodable(error) from None
     except ConnectionError as error:
-        raise BodyRefused(400, f"body: ended too early: {error}") from None
+        raise BodyRefused(400, say("body_ended_early", why=error)) from None
 
 
 def _end(inflater: Inflater) -> None:
@@ -218,4 +219,4 @@ def _end(inflater: Inflater) -> None:
 
 def _undecodable(error: Exception) -> BodyRefused:
     """Not in the coding that its head promised: compressed otherwise, or no chunks."""
-    return BodyRefused(400, f"body: {' '.join(str(error).split())[:200]}")
+    return BodyRefused(400, f"body: {' '.join(told_by(error).split())[:200]}")

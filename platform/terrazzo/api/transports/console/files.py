@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -22,7 +23,8 @@ POLICY = (
     "connect-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'; report-uri console/policy-reports"
 )
-"""What the console's page may do [Content Security Policy 3; Trusted Types]."""
+"""What the console's page may do [Content Security Policy 3; Trusted Types]; ``policy_with`` adds a map's pictures."""
+_IMAGES = "img-src 'self' data: blob:"
 
 NOT_BUILT = (
     "The console was not built: run `make console`, or install again without TERRAZZO_CONSOLE=0. The API is at /docs.\n"
@@ -46,7 +48,16 @@ _OF_PARTS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-_OF_PAGES = _OF_PARTS | {"Content-Security-Policy": POLICY, "Cross-Origin-Opener-Policy": "same-origin"}
+
+
+def policy_with(map_tiles: str) -> str:
+    """The policy, where the map's pictures come from this address (``http.map_tiles``); empty: from nowhere."""
+    address = urlsplit(map_tiles)
+    return POLICY.replace(_IMAGES, f"{_IMAGES} {address.scheme}://{address.netloc}") if map_tiles else POLICY
+
+
+def _of_pages(policy: str) -> dict[str, str]:
+    return _OF_PARTS | {"Content-Security-Policy": policy, "Cross-Origin-Opener-Policy": "same-origin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +76,10 @@ class ConsoleFile:
         zipped = b"" if suffix in _PLAIN else gzip.compress(body, mtime=0)
         return cls(_TYPES[suffix], body, zipped, hashlib.sha256(body).hexdigest()[:32])
 
-    def respond(self, request: web.Request, *, cache: str) -> web.Response:
-        """The body, compressed where the client can read that; 304 where it has it."""
-        own = _OF_PAGES if self.media_type == "text/html" else _OF_PARTS
-        vary = "Accept-Encoding, Accept-Language, Cookie" if own is _OF_PAGES else "Accept-Encoding"
+    def respond(self, request: web.Request, *, cache: str, policy: str = "") -> web.Response:
+        """The body, compressed where the client can read that; 304 where it has it. ``policy``: of a page."""
+        own = _of_pages(policy) if policy else _OF_PARTS
+        vary = "Accept-Encoding, Accept-Language, Cookie" if policy else "Accept-Encoding"
         headers = {**own, "Cache-Control": cache, "ETag": f'"{self.etag}"', "Vary": vary}
         if any(tag.value in (self.etag, "*") for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
@@ -80,9 +91,9 @@ class ConsoleFile:
         return web.Response(body=body, headers=headers, content_type=self.media_type, charset=charset)
 
 
-def console_handlers() -> Iterator[tuple[str, Handler]]:
+def console_handlers(map_tiles: str = "") -> Iterator[tuple[str, Handler]]:
     """Paths and what serves them. Files are read when they are first asked for; those of before an upgrade are gone."""
-    yield "/", _handle_page
+    yield "/", _page_handler(policy_with(map_tiles))
     yield "/console/{name}", _handle_file
 
 
@@ -105,11 +116,14 @@ def _file(name: str) -> ConsoleFile | None:
     return found
 
 
-async def _handle_page(request: web.Request) -> web.StreamResponse:
-    page = _file(_page_for(request))
-    if page is None:
-        return web.Response(text=NOT_BUILT, status=404, headers=_OF_PAGES)
-    return page.respond(request, cache="no-cache")
+def _page_handler(policy: str) -> Handler:
+    async def handle_page(request: web.Request) -> web.StreamResponse:
+        page = _file(_page_for(request))
+        if page is None:
+            return web.Response(text=NOT_BUILT, status=404, headers=_of_pages(policy))
+        return page.respond(request, cache="no-cache", policy=policy)
+
+    return handle_page
 
 
 def _page_for(request: web.Request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable
@@ -42,16 +43,26 @@ _log = SparseLog(logging.getLogger(__name__))
 
 
 class PolicyReports(Collector):
-    """Takes reports from whoever sends them, so nothing is kept of them but a figure for each known directive."""
+    """Takes reports from whoever sends them, so nothing is kept of them but a figure for each known directive.
 
-    def __init__(self) -> None:
+    Args:
+        timeout_s: for a report to come.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
         self._counts: Counter[str] = Counter(dict.fromkeys((*_DIRECTIVES, _OTHER), 0))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Counts a report. One that is longer, or no report, is refused."""
+        """Counts a report. One that is longer, or doesn't come, is refused."""
         if (request.content_length or 0) > MOST_BYTES:
             raise web.HTTPRequestEntityTooLarge(max_size=MOST_BYTES, actual_size=request.content_length or 0)
-        body = await request.content.read(MOST_BYTES)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                body = await request.content.read(MOST_BYTES)
+        except TimeoutError:
+            reason = f"body: not complete within {self._timeout_s} s (limits.request_timeout_s)"
+            raise web.HTTPRequestTimeout(text=reason) from None
         directive, blocked = read_policy_report(body)
         self._counts[directive if directive in self._counts else _OTHER] += 1
         _log.warning(

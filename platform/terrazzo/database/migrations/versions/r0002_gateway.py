@@ -61,7 +61,7 @@ def _create_dashboard() -> None:
 
 def _change_object() -> None:
     """Makes ``customer_id`` a reference and ``secret`` sealed text; nothing could be written to either before."""
-    if op.get_bind().dialect.name == "sqlite":
+    if op.get_context().dialect.name == "sqlite":
         _remake_object()
     else:
         _retype(op)

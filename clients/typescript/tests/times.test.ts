@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatTime, offsetName, parseTime, zoneOffsetMs } from "../client/times.ts";
+import { formatTime, offsetName, parseTime, zoneOffsetMs } from "../src/times.ts";
 
 const HOUR = 3_600_000;
 

@@ -1,6 +1,6 @@
 /** What happens, as it happens: subscriptions over one WebSocket that heals itself and goes on where it was. */
 
-export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "object" | "attention" | "trace";
+export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "object" | "diagnostic" | "attention" | "trace";
 export type LiveState = "idle" | "connecting" | "open" | "lost";
 
 /** One frame: `seq` rises, `data` is as the action answers it that reads the same. */
@@ -31,6 +31,8 @@ export interface Listener {
   onGap?: (gap: Gap) => void;
   /** The platform refused or ended the subscription. */
   onEnd?: (code: number, info: string) => void;
+  /** It is subscribed: what follows `seq` is told. */
+  onStart?: (seq: number) => void;
 }
 
 interface Subscription extends Listener {
@@ -53,24 +55,43 @@ interface Message {
   end?: { code: number; info: string };
 }
 
+/** What is used of a WebSocket. */
+export interface Socket {
+  readonly readyState: number;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  send(text: string): void;
+  close(): void;
+}
+
 export interface LiveOptions {
   /** `ws://host:port/apiproxy/api`. */
   url: () => string;
-  /** A token; without one the page's session counts. */
-  token?: string;
+  /** A token, as it is when the connection opens; without one the page's session counts. */
+  token?: () => string | undefined;
   onState?: (state: LiveState) => void;
+  /** The shortest and the longest pause before a lost connection is tried again. */
   leastMs?: number;
   mostMs?: number;
+  /** So often the platform is asked whether it is there; where nothing came since the last time, the connection is lost. */
+  quietMs?: number;
+  /** Opens a WebSocket; without it `globalThis.WebSocket` does. */
+  open?: (url: string) => Socket;
 }
 
 const UNUSED_MS = 3_000; // a page that follows another may want it again
+const QUIET_MS = 30_000;
+const [CONNECTING, OPEN] = [0, 1]; // states of a socket
 
 /** Connects while there is a subscription, and not otherwise. */
 export class Live {
   private readonly options: LiveOptions;
   private readonly subscriptions = new Map<number, Subscription>(); // by our own number
   private readonly byNumber = new Map<number, Subscription>();
-  private socket: WebSocket | undefined;
+  private socket: Socket | undefined;
+  private watch: ReturnType<typeof setInterval> | undefined;
+  private hasHeard = false; // since the last look
   private timer: ReturnType<typeof setTimeout> | undefined;
   private unused: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
@@ -81,10 +102,10 @@ export class Live {
     this.options = options;
   }
 
-  /** Subscribes; the result unsubscribes. */
-  subscribe(wanted: Wanted, listener: Listener): () => void {
+  /** Subscribes, to what comes after the frame `since` or from now on; the result unsubscribes. */
+  subscribe(wanted: Wanted, listener: Listener, since?: number): () => void {
     const id = ++this.count;
-    const subscription: Subscription = { ...listener, wanted, number: 0, since: undefined };
+    const subscription: Subscription = { ...listener, wanted, number: 0, since };
     this.subscriptions.set(id, subscription);
     clearTimeout(this.unused);
     if (this.state === "open") this.ask(id, subscription);
@@ -101,6 +122,13 @@ export class Live {
   restart(): void {
     this.drop();
     if (this.subscriptions.size) this.connect();
+  }
+
+  /** Ends the connection and all subscriptions. */
+  close(): void {
+    this.subscriptions.clear();
+    clearTimeout(this.unused);
+    this.leave();
   }
 
   private unsubscribe(id: number): void {
@@ -122,21 +150,37 @@ export class Live {
   private connect(): void {
     clearTimeout(this.timer);
     this.change(this.failures ? "lost" : "connecting");
-    const socket = (this.socket = new WebSocket(this.options.url()));
+    const url = this.options.url();
+    const socket: Socket = (this.socket = this.options.open?.(url) ?? new WebSocket(url));
     socket.onopen = () => this.onOpen(socket);
-    socket.onmessage = (event: MessageEvent<string>) => {
-      if (socket === this.socket) this.onMessage(JSON.parse(event.data) as Message);
+    socket.onmessage = (event: { data: unknown }) => {
+      if (socket === this.socket) this.onText(String(event.data));
     };
     socket.onclose = () => {
       if (socket === this.socket) this.onClose();
     };
   }
 
-  private drop(): void {
-    clearTimeout(this.timer);
+  /** Gives the connection up, and tries another one. */
+  private lose(): void {
     const socket = this.socket;
     this.socket = undefined;
-    if (socket?.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    socket?.close();
+    this.onClose();
+  }
+
+  private look(): void {
+    if (!this.hasHeard) return this.lose();
+    this.hasHeard = false;
+    this.send({ action: "ping" });
+  }
+
+  private drop(): void {
+    clearTimeout(this.timer);
+    clearInterval(this.watch);
+    const socket = this.socket;
+    this.socket = undefined;
+    if (socket?.readyState === CONNECTING) socket.onopen = () => socket.close();
     else socket?.close();
     this.forget();
   }
@@ -146,15 +190,19 @@ export class Live {
     for (const each of this.subscriptions.values()) each.number = 0;
   }
 
-  private onOpen(socket: WebSocket): void {
+  private onOpen(socket: Socket): void {
     if (socket !== this.socket) return;
     this.failures = 0;
-    if (this.options.token) this.send({ action: "ping", Authorization: `Bearer ${this.options.token}` });
+    this.hasHeard = true;
+    this.watch = setInterval(() => this.look(), this.options.quietMs ?? QUIET_MS);
+    const token = this.options.token?.();
+    if (token) this.send({ action: "ping", Authorization: `Bearer ${token}` });
     this.change("open");
     for (const [id, each] of this.subscriptions) this.ask(id, each);
   }
 
   private onClose(): void {
+    clearInterval(this.watch);
     this.forget();
     this.failures += 1;
     this.change("lost");
@@ -168,7 +216,14 @@ export class Live {
     this.send({ action: "subscribe", actionid: id, ...each.wanted, ...since });
   }
 
-  private onMessage(message: Message): void {
+  private onText(text: string): void {
+    this.hasHeard = true;
+    let message: Message;
+    try {
+      message = JSON.parse(text) as Message;
+    } catch {
+      return this.lose(); // something else than the platform answers
+    }
     if (message.resp === "subscribe") this.onAnswer(message);
     else if (message.resp === "live") this.onLive(message);
   }
@@ -186,6 +241,7 @@ export class Live {
     subscription.number = message.result.subscription;
     subscription.since ??= message.result.seq;
     this.byNumber.set(subscription.number, subscription);
+    subscription.onStart?.(subscription.since);
   }
 
   private onLive(message: Message): void {
@@ -205,7 +261,7 @@ export class Live {
   }
 
   private send(message: object): void {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+    if (this.socket?.readyState === OPEN) this.socket.send(JSON.stringify(message));
   }
 
   private change(state: LiveState): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readColumns } from "../client/gateway.ts";
+import { readColumns } from "../src/gateway.ts";
 
 test("columns are read as they come", () => {
   const text = JSON.stringify({ columns: [{ key: "T", points: 2 }, { key: "温度", points: 0 }, { key: "P", points: 1 }] });

@@ -1,5 +1,5 @@
 /** The gateway over HTTP: one call for each action, typed by the platform's own description (`/openapi.json`). */
-import type { components } from "../generated/api";
+import type { components } from "./generated/api.d.ts";
 
 type Schemas = components["schemas"];
 type AnswerKey = Extract<keyof Schemas, `${string}.answer`>;
@@ -14,29 +14,50 @@ type Envelope<A extends Action> = `${A}.answer` extends keyof Schemas ? Schemas[
 /** What an action answers. */
 export type Result<A extends Action> = Envelope<A> extends { result: infer R } ? R : never;
 
-/** A refusal: `code` is the gateway's, `info` says what was wrong. */
+/** Why something is refused, for programs: which sentence of the platform's, and what differs in it. */
+export interface Reason {
+  code: string;
+  parameters: Readonly<Record<string, string | number | boolean | Reason | readonly Reason[]>>;
+  /** What it is about, where the text names it. */
+  field?: string;
+}
+
+/** A refusal: `code` is the gateway's, `info` says what was wrong, `reason` says the same to programs. */
 export class GatewayError extends Error {
   readonly code: number;
   readonly info: string;
   readonly status: number;
+  readonly reason: Reason | undefined;
   /** What is answered beside, such as the errors of a whole import. */
   readonly result: unknown;
+  /** Seconds after which to ask again, where the platform says so. */
+  readonly retryAfterS: number | undefined;
 
-  constructor(code: number, info: string, status: number, result?: unknown) {
+  constructor(code: number, info: string, status: number, result?: unknown, reason?: Reason, retryAfterS?: number) {
     super(info);
     this.name = "GatewayError";
     this.code = code;
     this.info = info;
     this.status = status;
     this.result = result;
+    this.reason = reason;
+    this.retryAfterS = retryAfterS;
   }
 }
 
-/** Nobody answered, or what answered is no gateway. */
+/** Nobody answered, or what answered is no gateway: a request that changes something may have been carried out. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause));
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
     this.name = "Unreachable";
+  }
+}
+
+/** There was no connection: the request never left. Browsers don't tell this from a connection that was lost. */
+export class NotSent extends Unreachable {
+  constructor(cause: unknown) {
+    super(cause);
+    this.name = "NotSent";
   }
 }
 
@@ -62,6 +83,7 @@ export interface Page<R> {
 interface AnyEnvelope {
   code: number;
   info?: string;
+  reason?: Reason;
   result?: unknown;
   total_records?: number;
   commands?: string[];
@@ -78,9 +100,11 @@ export interface Columns {
 
 const COLUMNS = "application/vnd.terrazzo.columns";
 
+const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]; // Node.js says so
+
 /** Calls actions. */
 export class Gateway {
-  private readonly base: string;
+  protected readonly base: string;
   private readonly token: string | undefined;
   private readonly timeoutMs: number;
 
@@ -118,34 +142,44 @@ export class Gateway {
 
   /** The curves of an action that makes some, by key: as arrays of numbers over the wire, which take no parsing. */
   async curves(action: CurveAction, fields: Fields<CurveAction>, signal?: AbortSignal): Promise<Record<string, Columns>> {
-    const response = await this.ask(`apiproxy/api/${action}`, fields, COLUMNS, signal);
-    if (response.headers.get("Content-Type") !== COLUMNS) {
-      const { result } = await opened(response, signal);
-      return (result as { data: Record<string, Columns> }).data;
-    }
-    try {
-      return readColumns(await response.arrayBuffer());
-    } catch (error) {
-      throw signal?.aborted ? error : new Unreachable(error);
-    }
+    const path = `apiproxy/api/${action}`;
+    return this.attempt(path, signal, async () => {
+      const response = await this.ask(path, fields, COLUMNS, signal);
+      if (response.headers.get("Content-Type") !== COLUMNS) {
+        const { result } = await opened(response, signal);
+        return (result as { data: Record<string, Columns> }).data;
+      }
+      try {
+        return readColumns(await response.arrayBuffer());
+      } catch (error) {
+        throw signal?.aborted ? error : new Unreachable(error);
+      }
+    });
   }
 
   /** Uploads a file; its record. */
   async upload(file: File, signal?: AbortSignal): Promise<{ uid: string; name: string; url: string }> {
     const path = `object/api/v1/file/upload?${new URLSearchParams({ name: file.name }).toString()}`;
-    const { result } = await opened(await this.ask(path, file, "application/json", signal), signal);
+    const { result } = await this.envelope(path, file, signal);
     return result as { uid: string; name: string; url: string };
   }
 
-  private async envelope(path: string, fields: object | undefined, signal?: AbortSignal): Promise<AnyEnvelope> {
-    return opened(await this.ask(path, fields, "application/json", signal), signal);
+  /** What a request is sent with to show who asks. */
+  protected shown(): Record<string, string> {
+    return this.token ? { Authorization: `Bearer ${this.token}` } : { "Terrazzo-Session": "cookie" };
+  }
+
+  /** Sends a request once; `Client` does so again where that is safe. */
+  protected attempt<T>(_path: string, _signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
+    return send();
+  }
+
+  private envelope(path: string, fields: object | undefined, signal?: AbortSignal): Promise<AnyEnvelope> {
+    return this.attempt(path, signal, async () => opened(await this.ask(path, fields, "application/json", signal), signal));
   }
 
   private async ask(path: string, fields: object | undefined, accept: string, signal?: AbortSignal): Promise<Response> {
-    const headers: Record<string, string> = this.token
-      ? { Authorization: `Bearer ${this.token}` }
-      : { "Terrazzo-Session": "cookie" };
-    headers["Accept"] = accept;
+    const headers: Record<string, string> = { ...this.shown(), Accept: accept };
     const limit = AbortSignal.timeout(this.timeoutMs);
     const init: RequestInit = { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
     if (fields !== undefined) {
@@ -158,9 +192,16 @@ export class Gateway {
       return await fetch(this.base + path, init);
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Unreachable(error);
+      throw isUnsent(error) ? new NotSent(error) : new Unreachable(error);
     }
   }
+}
+
+/** Whether an error of `fetch` says that there was no connection; of several addresses each has to. */
+function isUnsent(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: string; errors?: { code?: string }[] } };
+  const causes = cause?.errors ?? [cause];
+  return causes.every((each) => NO_CONNECTION.includes(each?.code ?? ""));
 }
 
 /** The envelope of an answer, which has to be one of success. */
@@ -173,8 +214,10 @@ async function opened(response: Response, signal?: AbortSignal): Promise<AnyEnve
     throw new Unreachable(error);
   }
   if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
-  if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result);
-  return envelope;
+  if (envelope.code === 200) return envelope;
+  const after = Number(response.headers.get("Retry-After") ?? NaN);
+  const retryAfterS = after >= 0 ? after : undefined;
+  throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result, envelope.reason, retryAfterS);
 }
 
 /** Curves out of `application/vnd.terrazzo.columns`. */

@@ -1,6 +1,5 @@
 /** What a wall's link shows, asked for again and again: subscriptions as those of `Live`, without a connection that stays. */
-import type { Gateway, Result } from "./gateway.ts";
-import type { Listener, Wanted } from "./live.ts";
+import type { Gateway, Listener, Result, Wanted } from "terrazzo-client";
 
 type Values = Result<"get_wall_values">["objects"];
 

@@ -1,0 +1,3 @@
+import console from "../../platform/console/eslint.config.js";
+
+export default [{ ignores: ["dist/", "src/generated/"] }, ...console];

@@ -1,0 +1,5 @@
+"""``terrazzo migrate``."""
+
+from terrazzo.cli.migration.command import register
+
+__all__ = ["register"]

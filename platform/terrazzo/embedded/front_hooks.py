@@ -1,0 +1,163 @@
+"""The hooks of a front's broker: as the platform's, without what isn't carried from one node to another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from mqtt5 import ConnAckReasonCode
+
+from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.front_log import FrontLog
+from terrazzo.embedded.hooks import PlatformHooks
+from terrazzo.ports.bus import DeliveryFate
+from terrazzo.ports.stream import LogUnavailable
+from terrazzo.replication.front_events import (
+    Connected,
+    Disconnected,
+    EndRequest,
+    Fate,
+    FrontAnswer,
+    FrontRequest,
+    Ready,
+    SendRequest,
+)
+from terrazzo.replication.holders import Holders, HolderSilent
+from terrazzo.sparse_log import SparseLog
+from terrazzo.terminals.link import TerminalLink
+from terrazzo.terminals.presence import PresenceRegister
+from terrazzo_broker.hooks import Accept, Challenge, Client, ConnectRequest, Refuse, Verdict
+
+_log = logging.getLogger(__name__)
+
+_REASON_CHARS = 200
+
+_decode_request: Callable[[bytes], FrontRequest] = msgspec.msgpack.Decoder(FrontRequest).decode
+
+
+class FrontHooks(PlatformHooks):
+    """Terminals log in, report and are commanded; what others say is at other nodes, and is not subscribed to.
+
+    The leader is told who is connected.
+    """
+
+    def __init__(self, *, log: FrontLog, holders: Holders, bus: EmbeddedBus, **parts: Any) -> None:
+        super().__init__(bus=bus, **parts)
+        self._log = log
+        self._holders = holders
+        self._own_bus = bus
+        self._failure_log = SparseLog(_log)
+
+    async def authenticate(self, request: ConnectRequest) -> Verdict:
+        """As the platform's; whoever is let in is connected to no other front any more."""
+        return await self._alone(request, await super().authenticate(request))
+
+    async def _alone(self, request: ConnectRequest, verdict: Verdict) -> Verdict:
+        """Has a client id taken over before it is accepted; refuses it where that isn't certain."""
+        if isinstance(verdict, Challenge):
+            return Challenge(verdict.data, lambda data: self._proceed(request, verdict, data))
+        is_terminal = isinstance(verdict, Accept) and isinstance(verdict.identity, TerminalLink)
+        if is_terminal and not request.reauthentication:
+            try:
+                await self._holders.take(request.client_id)
+            except (HolderSilent, LogUnavailable) as error:
+                self._failure_log.warning("%s can't log in: %s", request.client_id, error)
+                return Refuse(
+                    ConnAckReasonCode.SERVER_UNAVAILABLE, "it isn't known where else this client id is connected"
+                )
+        return verdict
+
+    async def _proceed(self, request: ConnectRequest, challenge: Challenge, data: bytes) -> Verdict:
+        return await self._alone(request, await challenge.proceed(data))
+
+    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
+        """A terminal's own commands alone, where its record allows them."""
+        return topic_filter == f"p2p/{client.client_id}" and super().authorize_subscribe(client, topic_filter)
+
+    def on_connected(self, client: Client) -> None:
+        """As the platform's."""
+        super().on_connected(client)
+        if isinstance(client.identity, TerminalLink):
+            self._log.tell(connected(client))
+            if not self._holders.holds(client.client_id):  # another front has taken it over in the meantime
+                self._own_bus.end_taken_over(client.client_id)
+
+    def on_disconnected(self, client: Client, reason: str) -> None:
+        """As the platform's."""
+        super().on_disconnected(client, reason)
+        if isinstance(client.identity, TerminalLink):
+            last_us = client.last_packet_us or client.connected_us
+            reason = reason[:_REASON_CHARS]
+            self._log.tell(Disconnected(client.client_id, client.connected_us, reason, last_us, client.messages_in))
+
+    def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
+        """As the platform's."""
+        super().on_subscribed(client, filters)
+        if isinstance(client.identity, TerminalLink):
+            self._log.tell(Ready(client.client_id))
+
+
+def connected(client: Client) -> Connected:
+    """A connection, as the leader is told of it."""
+    return Connected(
+        uid=client.client_id,
+        session=client.connected_us,
+        connected_us=client.connected_us,
+        address=client.address,
+        port=client.port,
+        protocol=client.protocol,
+        listener=client.listener,
+        username=client.username or "",
+        keep_alive_s=client.keep_alive_s,
+        is_ready=f"p2p/{client.client_id}" in client.filters,
+    )
+
+
+def roll(presence: PresenceRegister) -> Iterator[Connected]:
+    """All terminals that are connected."""
+    return (connected(client) for client in presence.clients() if isinstance(client.identity, TerminalLink))
+
+
+class FrontAnswers:
+    """Does what other nodes ask for: sends the leader's messages, whose fate it is told; ends connections that another
+    front takes over."""
+
+    def __init__(self, bus: EmbeddedBus, log: FrontLog, holders: Holders) -> None:
+        self._bus = bus
+        self._log = log
+        self._holders = holders
+        self._epoch = 0  # of the newest leader that has asked
+        self._sent: set[tuple[str, bytes]] = set()  # of which the fate is not known: bounded by what sessions hold
+
+    def answer(self, body: bytes) -> bytes:
+        """Answers a request; one that can't be read is not done."""
+        try:
+            request = _decode_request(body)
+        except msgspec.MsgspecError:
+            return _answer(is_done=False)
+        if isinstance(request, EndRequest):
+            self._holders.let_go(request.uid)
+            self._bus.end_taken_over(request.uid)
+            return _answer(is_done=True)
+        if request.epoch < self._epoch:
+            return _answer(is_done=False)
+        self._epoch = request.epoch
+        key = request.uid, request.correlation
+        return _answer(is_done=key in self._sent or self._send(request, key))
+
+    def _send(self, request: SendRequest, key: tuple[str, bytes]) -> bool:
+        def on_fate(fate: DeliveryFate) -> None:
+            self._sent.discard(key)
+            self._log.tell(Fate(request.uid, request.correlation, fate.value))
+
+        self._sent.add(key)  # first, as its fate may be known before it returns
+        is_sent = self._bus.send(request.uid, request.payload, correlation=request.correlation, on_fate=on_fate)
+        if not is_sent:
+            self._sent.discard(key)
+        return is_sent
+
+
+def _answer(*, is_done: bool) -> bytes:
+    return msgspec.msgpack.encode(FrontAnswer(is_done))

@@ -1,0 +1,81 @@
+"""What a front tells the leader beside reports, in their order: who is connected, and what became of messages."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class RollBegins(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """The front names all terminals that are connected, from here on to ``RollEnds``."""
+
+
+class Connected(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A terminal is connected; in a roll, is still so. Times in UTC microseconds."""
+
+    uid: str
+    session: int  # tells connections of one uid apart
+    connected_us: int
+    address: str
+    port: int
+    protocol: int
+    listener: str
+    username: str
+    keep_alive_s: int
+    is_ready: bool = False  # it has subscribed to its commands
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A connected terminal has subscribed to its commands."""
+
+    uid: str
+
+
+class Disconnected(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A connection has ended."""
+
+    uid: str
+    session: int
+    reason: str
+    last_packet_us: int
+    messages_in: int
+
+
+class Fate(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """What became of a message to a terminal: ``delivered``, ``refused`` or ``lost``."""
+
+    uid: str
+    correlation: bytes
+    fate: str
+
+
+class RollEnds(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Who wasn't named since ``RollBegins`` is not connected."""
+
+
+FrontEvent = RollBegins | Connected | Ready | Disconnected | Fate | RollEnds
+
+
+class SendRequest(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """The leader asks the front that holds a terminal to send it a message on ``p2p/<uid>``."""
+
+    epoch: int  # of the leader's lease
+    uid: str
+    payload: bytes
+    correlation: bytes
+
+
+class EndRequest(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Another front takes a client id over: its connection here is to end with 0x8E."""
+
+    uid: str
+
+
+FrontRequest = SendRequest | EndRequest
+
+
+class FrontAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Whether it is done. Of a ``SendRequest``: written to the terminal's socket; if not, nobody is there, or an older
+    leader has asked. Of an ``EndRequest``: no connection is there any more.
+    """
+
+    is_done: bool

@@ -1,0 +1,134 @@
+"""A front's record: which of its starts it is, and that it lives. Changed by compare-and-set only.
+
+Each start takes the next epoch, which its frames name. A front that writes its record no more for as long as the lease
+is dead, to whoever looks at it all the while (``lease.LeaseWatch``); one that is declared so can't write it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from terrazzo.ports.stream import LogUnavailable, RecordChanged, Records
+from terrazzo.replication.members import NodeTaken
+
+FRONT_PREFIX = "front."
+FOLLOWED = "fronts-followed"
+"""The record that a leader writes when it begins to follow what fronts tell: they name all of their terminals then."""
+
+
+class FrontRecord(msgspec.Struct, frozen=True):
+    """A front as it last described itself. ``run`` names one start; ``is_free``: it ended, or was declared dead."""
+
+    node: str
+    run: str
+    epoch: int
+    version: str = ""
+    seen_us: int = 0  # by its own clock, for people to read
+    clients: int = 0  # terminals that are connected
+    frames: int = 0  # that the log has acknowledged to it
+    is_free: bool = False
+
+
+def decode_front(value: bytes) -> FrontRecord:
+    """The record of its bytes; one that can't be read is of nobody, and of epoch 0."""
+    try:
+        return msgspec.json.decode(value, type=FrontRecord)
+    except msgspec.MsgspecError:
+        return FrontRecord("?", "?", 0)
+
+
+def fronts_of(records: Mapping[str, bytes]) -> list[FrontRecord]:
+    """The fronts among all records, by name."""
+    return [decode_front(value) for key, value in sorted(records.items()) if key.startswith(FRONT_PREFIX)]
+
+
+class FrontLease:
+    """This front's record.
+
+    Args:
+        clock: seconds of one steady clock.
+    """
+
+    def __init__(self, records: Records, *, node: str, run: str, lease_s: float, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._key = FRONT_PREFIX + node
+        self._own = FrontRecord(node, run, 0)
+        self._lease_s = lease_s
+        self._clock = clock
+        self._revision = 0
+        self._renewed_s = 0.0  # when the last writing that succeeded began
+
+    @property
+    def epoch(self) -> int:
+        """Of this start; 0: it has none yet."""
+        return self._own.epoch
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody can have declared this front dead by now."""
+        return bool(self.epoch) and self._clock() - self._renewed_s < self._lease_s
+
+    async def claim(self, now_us: int) -> None:
+        """Takes the next epoch, once nobody has written the record of an earlier start for as long as the lease.
+
+        ``now_us``: by this machine's clock. No epoch is lower: so it is a later one where the record was deleted.
+
+        Raises:
+            NodeTaken: somebody writes it.
+            LogUnavailable: unknown.
+        """
+        found = await self._records.get(self._key)
+        before = FrontRecord("", "", 0) if found is None else decode_front(found.value)
+        while found is not None and not before.is_free:
+            await asyncio.sleep(self._lease_s)
+            again = await self._records.get(self._key)
+            if again is not None and again.revision == found.revision:
+                break
+            after = FrontRecord("", "", 0) if again is None else decode_front(again.value)
+            if again is not None and not after.is_free:
+                raise NodeTaken(self._taken)
+            found, before = again, msgspec.structs.replace(after, epoch=max(before.epoch, after.epoch))  # declared dead
+        began_s = self._clock()
+        wanted = msgspec.structs.replace(self._own, epoch=max(before.epoch + 1, now_us))
+        self._revision = await self._put(wanted, 0 if found is None else found.revision)
+        self._own, self._renewed_s = wanted, began_s
+
+    async def renew(self, *, version: str, seen_us: int, clients: int, frames: int) -> None:
+        """Shows that this front lives, and how it is.
+
+        Raises:
+            NodeTaken: it was declared dead, or another process has its name.
+            LogUnavailable: unknown.
+        """
+        began_s = self._clock()
+        wanted = msgspec.structs.replace(self._own, version=version, seen_us=seen_us, clients=clients, frames=frames)
+        self._revision = await self._put(wanted, self._revision)
+        self._own, self._renewed_s = wanted, began_s
+
+    async def give_back(self) -> None:
+        """Says that it ended; what can't be written runs out by itself."""
+        if not self.epoch:
+            return
+        try:
+            await self._put(msgspec.structs.replace(self._own, is_free=True), self._revision)
+        except (NodeTaken, LogUnavailable):
+            return
+
+    async def _put(self, wanted: FrontRecord, revision: int) -> int:
+        try:
+            return await self._records.put(self._key, msgspec.json.encode(wanted), revision=revision)
+        except RecordChanged:
+            found = await self._records.get(self._key)
+            record = None if found is None else decode_front(found.value)
+            if found is None or record is None or record.is_free:
+                raise NodeTaken(f"cluster.node: the front {self._own.node!r} was declared dead") from None
+            if (record.run, record.epoch) != (wanted.run, wanted.epoch):
+                raise NodeTaken(self._taken) from None
+            return found.revision  # this front's own, whose answer was lost
+
+    @property
+    def _taken(self) -> str:
+        return f"cluster.node: another process runs as the front {self._own.node!r}: each needs a name of its own"

@@ -1,0 +1,133 @@
+"""Which front holds a client id: a record for each, changed by compare-and-set, so that one connection is there.
+
+Whoever takes a client id over asks its holder to end the connection first. A holder that doesn't answer is waited for
+until its lease is over, and declared dead then: it can acknowledge nothing any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from terrazzo.ports.stream import RecordChanged, Records, Revision
+from terrazzo.replication.front_lease import FRONT_PREFIX, decode_front
+from terrazzo.replication.lease import LeaseWatch
+
+_LOOK_S = 0.2
+_MOST_LEASES = 2.0  # so many leases long the holder is waited for
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """The front, and which of its starts."""
+
+    node: str
+    epoch: int
+
+
+class HolderSilent(Exception):
+    """Who holds a client id neither ends its connection nor is dead; ``str()`` says who."""
+
+
+class Holders:
+    """The client ids that this front has, among those of all fronts.
+
+    Args:
+        clients: the records of client ids.
+        fronts: those of fronts.
+        end: has another front end a connection; False where it doesn't answer.
+        own: this front.
+        clock: seconds of one steady clock.
+    """
+
+    def __init__(
+        self,
+        clients: Records,
+        fronts: Records,
+        end: Callable[[str, str], Awaitable[bool]],
+        *,
+        own: Holder,
+        lease_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._clients = clients
+        self._fronts = fronts
+        self._end = end
+        self._own = own
+        self._lease_s = lease_s
+        self._clock = clock
+        self._held: set[str] = set()  # whose records name this front: bounded by the number of terminals
+        self._taking: dict[str, bool] = {}  # that are being taken: whether another front has asked for them meanwhile
+
+    def holds(self, uid: str) -> bool:
+        """Whether a client id is this front's, as nobody has asked for it since it was taken."""
+        return uid in self._held
+
+    def let_go(self, uid: str) -> None:
+        """Another front has it from now on."""
+        self._held.discard(uid)
+        if uid in self._taking:
+            self._taking[uid] = True
+
+    async def take(self, uid: str) -> None:
+        """Makes a client id this front's; no other front has a connection of it then.
+
+        Raises:
+            HolderSilent: it may have.
+            LogUnavailable: nobody knows.
+        """
+        self._taking[uid] = False
+        try:
+            await self._take(uid)
+        finally:
+            self._taking.pop(uid, None)
+        self._held.add(uid)
+
+    async def _take(self, uid: str) -> None:
+        key, watch = uid.encode().hex(), LeaseWatch(self._lease_s)
+        ends_s = self._clock() + _MOST_LEASES * self._lease_s
+        while True:
+            found = await self._clients.get(key)
+            holder = None if found is None else _holder(found)
+            if holder is not None and holder != self._own and not await self._has_let_go(uid, holder, watch):
+                if self._clock() > ends_s:
+                    raise HolderSilent(f"the front {holder.node} doesn't answer, and its lease isn't over")
+                await asyncio.sleep(_LOOK_S)
+                continue
+            self._taking[uid] = False
+            try:
+                if holder != self._own:
+                    value = msgspec.msgpack.encode(self._own)
+                    await self._clients.put(key, value, revision=found.revision if found is not None else 0)
+            except RecordChanged:
+                continue  # another front was faster: it is asked
+            if not self._taking.get(uid):
+                return
+
+    async def _has_let_go(self, uid: str, holder: Holder, watch: LeaseWatch) -> bool:
+        """Whether a holder has no connection of a client id any more, or is dead."""
+        if holder.node == self._own.node:
+            return True  # an earlier start of this front
+        found = await self._fronts.get(FRONT_PREFIX + holder.node)
+        record = None if found is None else decode_front(found.value)
+        if found is None or record is None or record.is_free or record.epoch != holder.epoch:
+            return True
+        if await self._end(holder.node, uid):
+            return True
+        if not watch.may_take(found, self._clock()):
+            return False
+        dead = msgspec.structs.replace(record, is_free=True)
+        try:
+            await self._fronts.put(FRONT_PREFIX + holder.node, msgspec.json.encode(dead), revision=found.revision)
+        except RecordChanged:
+            return False  # it lives
+        return True
+
+
+def _holder(found: Revision) -> Holder | None:
+    """The holder that a record names; None for one that can't be read."""
+    try:
+        return msgspec.msgpack.decode(found.value, type=Holder)
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,225 @@
+"""``Front``: a process that speaks MQTT to terminals, and puts what they report into the log, from which the leader
+stores it. It has the registry from the database, and neither store nor APIs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from terrazzo.config.sections import Config, ConfigError
+from terrazzo.crypto.key_file import remove_drafts
+from terrazzo.embedded.front_hooks import FrontAnswers
+from terrazzo.embedded.front_log import FrontLog, FrontLogStats
+from terrazzo.ports.stream import LogUnavailable, LogUnusable, Records
+from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo.replication.front_events import EndRequest, FrontAnswer
+from terrazzo.replication.front_lease import FOLLOWED, FrontLease
+from terrazzo.replication.holders import Holder, Holders
+from terrazzo.replication.members import NodeTaken
+from terrazzo.runtime.assembly import metric_names as names
+from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
+from terrazzo.runtime.assembly.metadata import FrontMetadata, open_front_metadata
+from terrazzo.runtime.assembly.mqtt_listeners import listen_mqtt
+from terrazzo.runtime.assembly.part_metrics import rejects_metric
+from terrazzo.runtime.build_info import build_info
+from terrazzo.runtime.cluster_metrics import FRONT, STREAM
+from terrazzo.runtime.descriptors import prepare_descriptors
+from terrazzo.runtime.fronts.terminals import FrontTerminals, start_front_terminals
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.serve import Stream, open_stream
+from terrazzo.runtime.standby_page import StandbyPage
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+from terrazzo_broker.access.folder_modes import close_to_others
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_AGAIN_S = 0.5
+_ANSWER_S = 1.0  # within which another front ends a connection
+_FRAME_ROOM = 64 << 10  # of a frame, beside the largest report
+
+
+class Front:
+    """One front: ``start``, then ``stop``. ``failed`` is set when the process has to end."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lifetime = Lifetime()
+        self.tasks: Tasks = self._lifetime.tasks
+        self.failed = self._lifetime.failed
+        self._run = secrets.token_hex(8)
+        self._state = "it connects to the log"
+        self._stats = FrontLogStats()
+        self._lease: FrontLease | None = None
+        self._metadata: FrontMetadata | None = None
+        self._terminals: FrontTerminals | None = None
+        self._records: Records | None = None
+        self._log: FrontLog | None = None
+        self._followed = 0  # revision of the record of who follows what fronts tell
+        self._failure_log = SparseLog(_log)
+
+    def say(self) -> str:
+        """What this process does, for whoever asks it for more than it can give."""
+        front = f"this is the front {self._config.cluster.node}: terminals connect here, all else is at the leader"
+        return f"{front}; {self._state}" if self._state else front
+
+    async def start(self) -> list[str]:
+        """Opens everything and listens; the addresses for terminals.
+
+        Raises:
+            ConfigError, DatabaseUnusable, OSError: what can't be opened, and why.
+        """
+        config = self._config = self._prepared()
+        page = StandbyPage(config, self.say, BuildCollector(build_info()), self._unready)
+        await page.start()
+        self._lifetime.push_async_callback(page.stop)
+        try:
+            stream = await self._again(lambda: open_stream(config))
+            self._lifetime.push_async_callback(stream.close)
+            await self._again(stream.reports.open)
+            await self._again(stream.clients.open)
+            self._check_room(stream.reports.most_bytes)
+            lease = await self._claim(stream)
+        except (LogUnusable, NodeTaken) as error:
+            raise ConfigError(str(error)) from None
+        self._state = "it opens the database"
+        metadata = self._metadata = await open_front_metadata(config, self._lifetime)
+        log = FrontLog(
+            stream.reports,
+            node=config.cluster.node,
+            epoch=lease.epoch,
+            stats=self._stats,
+            is_held=lambda: lease.is_held,
+        )
+        holders = self._new_holders(stream, lease)
+        terminals = await start_front_terminals(
+            config, self._lifetime, metadata=metadata, log=log, holders=holders, clock=now_us
+        )
+        self._terminals = terminals
+        page.add_collectors(
+            [
+                StatsCollector(STREAM, lambda: stream.stats),
+                StatsCollector(FRONT, lambda: self._stats),
+                StatsCollector(names.BROKER, lambda: terminals.broker.stats),
+                StatsCollector(names.INGEST, lambda: terminals.ingest.stats),
+                rejects_metric(terminals.ingest.stats),
+            ]
+        )
+        answers = FrontAnswers(terminals.bus, log, holders)
+        calls, node = stream.calls, config.cluster.node
+        serving = self.tasks.spawn(
+            "requests of other nodes", lambda: calls.serve(node, answers.answer), OnFailure.RESTART
+        )
+        self._lifetime.push_async_callback(serving.stop)
+        self._records, self._log = stream.records, log
+        _, addresses = await listen_mqtt(terminals.broker, config.mqtt)
+        self._state = ""
+        return addresses
+
+    async def stop(self) -> None:
+        """Stops reading, has the log acknowledge what was taken, closes connections."""
+        await self._lifetime.aclose()
+
+    def reload_certificates(self) -> None:
+        """Reads the TLS files of MQTT again, for connections still to come."""
+        if self._terminals is not None and self._config.mqtt.has_tls:
+            self._terminals.broker.reload_certificates()
+
+    def _prepared(self) -> Config:
+        """The configuration with as many connections as there are descriptors for; makes the data folder."""
+        plan = prepare_descriptors(self._config.limits.connections)
+        folder = self._config.data_dir
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        close_to_others(folder)
+        remove_drafts(folder)
+        return self._config.with_connections(plan.connections)
+
+    def _check_room(self, most_bytes: int) -> None:
+        """Refuses servers whose messages are too small for the largest report.
+
+        Raises:
+            ConfigError: names the keys.
+        """
+        packet = self._config.limits.mqtt_packet_bytes
+        if most_bytes < packet + _FRAME_ROOM:
+            raise ConfigError(
+                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may have {packet:,}:"
+                " set max_payload to 8MB, or limits.mqtt_packet_bytes to less"
+            )
+
+    async def _claim(self, stream: Stream) -> FrontLease:
+        section, clock = self._config.cluster, asyncio.get_running_loop().time
+        self._state = "it waits until an earlier start of it is over"
+        lease = FrontLease(stream.records, node=section.node, run=self._run, lease_s=section.lease_s, clock=clock)
+        await self._again(lambda: lease.claim(now_us()))
+        self._lease = lease
+        self._lifetime.push_async_callback(lease.give_back)
+        renewing = self.tasks.repeat("lease of this front", section.lease_s / 3, self._renew, OnFailure.STOP)
+        self._lifetime.push_async_callback(renewing.stop)
+        return lease
+
+    def _new_holders(self, stream: Stream, lease: FrontLease) -> Holders:
+        async def end(node: str, uid: str) -> bool:
+            """Has another front end a connection."""
+            try:
+                body = msgspec.msgpack.encode(EndRequest(uid))
+                answer = await stream.calls.ask(node, body, timeout_s=_ANSWER_S)
+                return msgspec.msgpack.decode(answer, type=FrontAnswer).is_done
+            except (LogUnavailable, msgspec.MsgspecError):
+                return False
+
+        section, clock = self._config.cluster, asyncio.get_running_loop().time
+        own = Holder(section.node, lease.epoch)
+        return Holders(stream.clients, stream.records, end, own=own, lease_s=section.lease_s, clock=clock)
+
+    async def _renew(self) -> None:
+        assert self._lease is not None  # claimed
+        clients = 0 if self._terminals is None else len(self._terminals.presence)
+        try:
+            await self._lease.renew(
+                version=build_info().version, seen_us=now_us(), clients=clients, frames=self._stats.frames
+            )
+            await self._look_for_leader()
+        except LogUnavailable as error:
+            self._failure_log.warning("%s", error)
+        except NodeTaken as error:
+            _log.critical("this front ends: %s", error)
+            self.failed.set()
+
+    async def _look_for_leader(self) -> None:
+        """Names all terminals to a leader that has just begun to follow."""
+        if self._records is None or self._log is None:
+            return
+        found = await self._records.get(FOLLOWED)
+        if found is not None and found.revision != self._followed:
+            self._followed = found.revision
+            self._log.tell_all()
+
+    async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What some work finds, as soon as the log answers."""
+        while True:
+            try:
+                return await work()
+            except LogUnavailable as error:
+                self._state = str(error)
+                self._failure_log.warning("%s", error)
+                await asyncio.sleep(_AGAIN_S)
+
+    def _unready(self) -> dict[str, str]:
+        """The parts of a front that aren't ready."""
+        found = {"front": self._state} if self._state else {}
+        terminals = self._terminals
+        if terminals is not None and not terminals.broker.is_listening:
+            found["mqtt"] = "the broker does not listen"
+        if terminals is not None and not terminals.ingest.is_healthy:
+            found["ingest"] = (
+                "the log does not take what terminals report: nothing is acknowledged, and they aren't read"
+            )
+        return found

@@ -1,0 +1,174 @@
+"""A long import on a database with one writer goes in pieces: others write in between, and it is all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from api_rig import Rig, config_fields, open_rig, terminal_fields
+
+from terrazzo.bulk.unfinished import UnfinishedImports
+from terrazzo.database.usage import Holder, Use, use_of
+from terrazzo.metadata.repositories.repository import Unit
+
+TERMINALS = 1_200
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        await opened.call("create_terminal_config", **(config_fields() | {"name": "Standard"}))
+        yield opened
+
+
+def rows(terminals: int = TERMINALS) -> list[dict[str, Any]]:
+    return [
+        {"uid": f"T{n}", "name": f"T {n}", "type": "A", "config_id": "Standard", "mode": "pwd"}
+        | {"username": f"u{n}", "pin": f"{n:08}"}
+        for n in range(terminals)
+    ]
+
+
+def after_piece(rig: Rig, number: int, act: Callable[[], Awaitable[object]]) -> None:
+    """Has ``act`` begin when so many pieces are about to be written."""
+    unfinished, seen = rig.services.unfinished_imports, 0
+    note = unfinished.note
+
+    async def noted(unit: Unit, entity: str, record_ids: Sequence[int]) -> None:
+        nonlocal seen
+        await note(unit, entity, record_ids)
+        seen += 1
+        if seen == number:
+            await act()
+
+    unfinished.note = noted  # type: ignore[method-assign]
+
+
+async def count(rig: Rig) -> int:
+    """The terminals that there are."""
+    async with rig.platform.metadata.database.reading() as connection:
+        found = await connection.execute(sa.select(sa.func.count()).select_from(rig.services.entities.terminals.table))
+        return int(found.scalar_one())
+
+
+async def test_others_write_in_between(rig: Rig) -> None:
+    begun, done = asyncio.Event(), asyncio.Event()
+    written = 0
+
+    async def write() -> None:
+        nonlocal written
+        while not done.is_set():
+            await rig.call("create_customer", name=f"c{written}", created_by=1, last_modified_by=1)
+            written += 1
+            begun.set()
+
+    writing = asyncio.create_task(write())
+    await begun.wait()
+    before = written
+    report = await rig.call("import_terminals", rows=rows(3_000), mode="create")
+    during = written - before
+    done.set()
+    await writing
+    assert report["created"] == 3_000
+    assert during >= 4, "in one transaction there would be two at most, one before and one after"
+    assert await count(rig) == 3_000
+
+
+async def fails(rig: Rig, *, at: int, act: Callable[[], Awaitable[object]]) -> dict[str, Any]:
+    after_piece(rig, at, act)
+    answer = await rig.ask("import_terminals", rows=rows(), mode="create")
+    assert answer["code"] != 200
+    return answer
+
+
+async def broken() -> None:
+    raise RuntimeError("a fault in the middle")
+
+
+async def test_what_fails_in_the_middle_leaves_nothing(rig: Rig) -> None:
+    await rig.add_terminal("before")
+    used = await usage(rig)
+    await fails(rig, at=2, act=broken)
+    assert await count(rig) == 1
+    assert await usage(rig) == used
+    assert rig.services.registry.terminal("T1") is None
+    entries = (await rig.call("get_audit_list", page_index=1, page_size=1_000))["data"]
+    about = [(each["action"], each["batch"]) for each in entries if each["uid"] == "T499"]
+    assert [action for action, _ in about] == ["delete", "create"]
+    assert about[0][1] == about[1][1] is not None
+    del rig.services.unfinished_imports.note
+    again = await rig.call("import_terminals", rows=rows(), mode="create")
+    assert again["created"] == TERMINALS
+
+
+async def test_what_somebody_took_meanwhile_is_a_conflict(rig: Rig) -> None:
+    config = await rig.add_config(name="other")
+    taken: list[asyncio.Task[Any]] = []
+
+    async def take() -> None:
+        fields = {**terminal_fields(f"T{TERMINALS - 1}", config), "pin": "another"}
+        taken.append(asyncio.create_task(rig.ask("create_terminal", **fields)))
+
+    answer = await fails(rig, at=1, act=take)
+    (created,) = await asyncio.gather(*taken)
+    assert created["code"] == 200
+    assert answer["code"] == 10409 or "taken" in answer["info"] or "contradicts" in answer["info"]
+    assert await count(rig) == 1
+
+
+async def test_what_others_refer_to_meanwhile_stays_and_is_named(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    mapping = await rig.call("create_mapping", name="m", script=[], is_available=1, created_by=1, last_modified_by=1)
+    using: list[asyncio.Task[Any]] = []
+
+    async def refer() -> None:
+        fields = {"name": "o", "mapping_id": mapping["uid"], "terminal_list": ["T1"]}
+        using.append(asyncio.create_task(rig.call("create_object", **fields)))
+
+    after_piece(rig, 1, refer)
+    after_piece(rig, 3, broken)
+    with caplog.at_level(logging.WARNING, "terrazzo.bulk.unfinished"):
+        answer = await rig.ask("import_terminals", rows=rows(1_600), mode="create")
+    await asyncio.gather(*using)
+    assert answer["code"] != 200
+    assert await count(rig) == 1
+    assert "1 records of an undone import stay, as others refer to them: T1" in caplog.text
+
+
+async def test_what_a_kill_has_left_is_undone_at_the_next_start(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        await rig.call("create_terminal_config", **(config_fields() | {"name": "Standard"}))
+        undoing = UnfinishedImports._try_to_undo
+
+        async def not_now(*_: object) -> None:
+            """As if the process had been killed."""
+
+        UnfinishedImports._try_to_undo = not_now  # type: ignore[method-assign,assignment]
+        try:
+            await fails(rig, at=2, act=broken)
+            assert await count(rig) == 500
+        finally:
+            UnfinishedImports._try_to_undo = undoing  # type: ignore[method-assign]
+        tokens = rig.tokens
+    async with open_rig(tmp_path, tokens=tokens) as again:
+        assert await count(again) == 0
+        assert again.services.registry.terminal("T1") is None
+
+
+async def test_a_quota_refuses_before_the_first_record(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"company_records": 1_000}) as rig:
+        await rig.call("create_terminal_config", **(config_fields() | {"name": "Standard"}))
+        after_piece(rig, 1, broken)
+        answer = await rig.ask("import_terminals", rows=rows(), mode="create")
+        assert "limits.company_records" in answer["info"]
+        assert await count(rig) == 0
+
+
+async def usage(rig: Rig) -> Use:
+    """What the company has of terminals, as it is counted."""
+    async with rig.platform.metadata.database.reading() as connection:
+        return (await use_of(connection, "terminal", [Holder(1)]))[Holder(1)]

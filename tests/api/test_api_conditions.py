@@ -150,6 +150,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("where_and", [["id", "~", 1]], "where_and: condition 1: id: unknown operator '~'"),
     ("where_and", [["name", "like", 5]], "where_and: condition 1: name: like: expected text"),
     ("where_and", [["id", "=", 1], ["secret", "=", 1]], "where_and: condition 2: secret: no such field"),
+    (
+        "where_in",
+        [["uid", "a," * 2_000]] * 5,
+        "where_in: more than 10000 values in all conditions together",
+    ),
     ("where_in", ["id"], 'where_in: condition 1: expected [field, values], got ["id"]'),
     ("where_in", ["id", None], "where_in: condition 1, element 2: expected a list or text with commas, got null"),
     ("where_in", [["id", "1"], ["id", "x"]], "where_in: condition 2: id: expected an integer, got 'x'"),

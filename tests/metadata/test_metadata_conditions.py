@@ -200,6 +200,14 @@ REFUSED: list[tuple[Conditions, str]] = [
     (Conditions(all_of=[("created", ">", "yesterday")]), "where_and: condition 1: created: 'yesterday' is not a time"),
     (Conditions(all_of=[("config_id", ">", "abc")]), "where_and: condition 1: config_id: >: expected an id"),
     (Conditions(within=[("name", ["x"] * 1_001)]), "where_in: condition 1: name: more than 1000 values"),
+    (
+        Conditions(within=[("name", ["x"] * 1_000)] * 10, any_of=[("name", "in", "x")]),
+        "where_or: more than 10000 values in all conditions together",
+    ),
+    (
+        Conditions(all_of=[("name", "in", "x," * 999 + "x")] * 10 + [("name", "IN", ["x"])]),
+        "where_and: more than 10000 values in all conditions together",
+    ),
     (Conditions(all_of=[("name", "=", "x")] * 101), "where_and: more than 100 conditions"),
     (Conditions(any_of=[("name", "=", "x"), ("x", "=", "x")]), "where_or: condition 2: x: no such field"),
     (Conditions(within=[("name", ["x"]), ("id", ["x"])]), "where_in: condition 2: id: expected an integer, got 'x'"),

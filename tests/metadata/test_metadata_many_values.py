@@ -64,13 +64,13 @@ async def test_a_key_is_found_by_its_index(filled: Stand, kind: str) -> None:
 
 
 async def test_lists_of_conditions_are_neither_refused_nor_slow_to_put_together(filled: Stand) -> None:
-    lists = [("uid", [f"G{number:02}" for number in range(1_000)]) for _ in range(100)]
+    lists = [("uid", [f"G{number:02}" for number in range(1_000)]) for _ in range(10)]
     terminals = filled.entities.terminals
     conditions = Conditions(within=lists)
     assert (await terminals.page(ROOT, conditions=Conditions(within=lists[:1]))).total == 30
     async with longest_turn() as longest:
         assert (await terminals.page(ROOT, conditions=conditions)).total == 30
-    assert longest.cpu_s < 0.15, "100,000 values; with a parameter for each it was a second"
+    assert longest.cpu_s < 0.03, "10,000 values; with a parameter for each it was a tenth of a second"
 
 
 async def test_a_list_of_objects_is_looked_through_once(filled: Stand) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from terrazzo.api.kernel.attachments import MOST_FILES
 from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_ROWS
-from terrazzo.database.conditions import MAX_CONDITIONS, MAX_VALUES
+from terrazzo.database.conditions import MAX_CONDITIONS, MAX_VALUES, MAX_VALUES_IN_ALL
 from terrazzo.database.field import JSON_DEPTH
 from terrazzo.domain import mapping_table, payload, script_rows
 from terrazzo.expressions.parser import MAX_DEPTH
@@ -27,7 +27,11 @@ FIXED: dict[str, tuple[int, ...]] = {
     ),
     "names, numbers and signs in all expressions of a script or a mapping": (script_rows.MAX_PARTS,),
     "codes of a balance": (script_rows.MAX_CODES,),
-    "conditions in each of `where_and`, `where_or`, `where_in`; values of one": (MAX_CONDITIONS, MAX_VALUES),
+    "conditions in each of `where_and`, `where_or`, `where_in`; values of one; values in all of a request": (
+        MAX_CONDITIONS,
+        MAX_VALUES,
+        MAX_VALUES_IN_ALL,
+    ),
     "levels of a JSON text or structure in a request or a record": (JSON_DEPTH,),
     "levels of a terminal's payload": (payload.MAX_DEPTH,),
     "bytes of a message of a SCRAM login": (MOST_MESSAGE,),

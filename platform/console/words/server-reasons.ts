@@ -252,6 +252,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   unknown_operator: "未知运算符 {operator}；可用的有 {operators}",
   expected_list_got: "应为值的列表，实际为 {got}",
   too_many_values: "超过 {most} 个值",
+  too_many_values_in_all: "所有条件合计超过 {most} 个值",
   like_expected_text: "like：应为文本，实际为 {got}",
   like_too_long: "like：模式有 {characters} 个字符，最多 {most}",
   like_of_structure: "like：这是结构而不是文本；请用 = 比较",

@@ -11,6 +11,7 @@ SENTENCES = {
     "unknown_operator": "unknown operator {operator}; there are {operators}",
     "expected_list_got": "expected a list of values, got {got}",
     "too_many_values": "more than {most} values",
+    "too_many_values_in_all": "more than {most} values in all conditions together",
     "like_expected_text": "like: expected text, got {got}",
     "like_too_long": "like: a pattern of {characters:,} characters, at most {most}",
     "like_of_structure": "like: is a structure, not a text; compare it with =",

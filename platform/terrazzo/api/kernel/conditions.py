@@ -12,6 +12,7 @@ import msgspec
 
 from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
 from terrazzo.api.kernel.paging import PageRequest
+from terrazzo.database.conditions import MAX_VALUES_IN_ALL, number_of_values
 from terrazzo.database.port import Conditions
 from terrazzo.reasons import say
 
@@ -54,6 +55,9 @@ class Memberships(Parsed):
         """Empty text, an empty array and null are no conditions."""
         found = _array(value)
         pairs = [found] if found and isinstance(found[0], str) else found
+        lists = (each[1] for each in pairs if isinstance(each, list) and len(each) == 2)
+        if number_of_values(lists) > MAX_VALUES_IN_ALL:  # before they are taken apart
+            raise ValueError(say("too_many_values_in_all", most=MAX_VALUES_IN_ALL))
         return cls(tuple(_membership(number, each) for number, each in enumerate(pairs, 1)))
 
 

@@ -36,7 +36,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
-from terrazzo.ports.tracing import Span, current
+from terrazzo.ports.tracing import Span, Tracing, current
 from terrazzo.reasons import reason_of, say
 from terrazzo.times import now_us
 
@@ -83,6 +83,7 @@ class Performer:
     def __init__(self, services: Services, traffic: Traffic) -> None:
         self._services = services
         self._traffic = traffic
+        self._tracing = services.tracing
         limits = services.limits
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
         self.kept_answers = self._unread.kept
@@ -94,10 +95,10 @@ class Performer:
         if (loop := self._loop) is None:
             loop = self._loop = asyncio.get_running_loop()
         began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name), loop)
-        slot = caller.slot if caller.live is None and operation.only_reads else None
+        slot = caller.slot if operation.only_reads and caller.live is None else None
         if slot is not None:
-            slot.reading = asyncio.current_task(loop)
-        span = None if self._services.tracing is None else self._traced(operation, caller)
+            slot.reading = work.task
+        span = None if self._tracing is None else _begin_span(self._tracing, operation, caller)
         try:
             who = self._admit(operation, caller, work)
             result = await operation.handler(self._services, who, decode())
@@ -128,16 +129,6 @@ class Performer:
             _end_span(span, code, work.company_id)
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
-
-    def _traced(self, operation: Operation, caller: Caller) -> Span | None:
-        """The span of a request, which is the task's current one until the next; None where it is not traced."""
-        assert self._services.tracing is not None
-        attributes = {"terrazzo.operation": operation.name, "client.address": caller.address}
-        span = self._services.tracing.begin(
-            operation.name, now_us(), kind="server", parent=caller.traceparent, attributes=attributes
-        )
-        current.set(span)
-        return span
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
@@ -264,6 +255,14 @@ class Gateway:
         self._traffic.refuse(status)
         told = reason_of(reason, field=field)
         return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, f"{field}: {reason}", status, reason=told))
+
+
+def _begin_span(tracing: Tracing, operation: Operation, caller: Caller) -> Span:
+    """The span of a request, which is the task's current one until the next."""
+    attributes = {"terrazzo.operation": operation.name, "client.address": caller.address}
+    span = tracing.begin(operation.name, now_us(), kind="server", parent=caller.traceparent, attributes=attributes)
+    current.set(span)
+    return span
 
 
 def _end_span(span: Span, code: int, company_id: int) -> None:

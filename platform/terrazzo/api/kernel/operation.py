@@ -101,6 +101,11 @@ class Operation:
     media_types: tuple[str, ...] = ()  # of the file that a path answers in place of an envelope
     is_series: bool = False  # its records are flat and have a time: answered as Arrow, too
     instead: Mapping[str, Operation] = field(default_factory=dict)  # field that is given -> what is asked for then
+    only_reads: bool = field(init=False)  # it may be ended at any moment, and nothing is the worse for it
+
+    def __post_init__(self) -> None:
+        only_reads = self.permission is Role.VIEWER and not self.changes and not self.connection
+        object.__setattr__(self, "only_reads", only_reads)
 
     def at(
         self, method: str, path: str, result: Any = None, shape: Callable[[Any], Any] = as_it_is, **more: Any
@@ -122,11 +127,6 @@ class Operation:
     def has_result(self) -> bool:
         """Whether answers have a result; those of changes at component paths have none."""
         return self.result is not msgspec.UnsetType
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether it may be ended at any moment, and nothing is the worse for it."""
-        return self.permission is Role.VIEWER and not self.changes and not self.connection
 
     @property
     def is_messenger(self) -> bool:

@@ -86,6 +86,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "statement_s": 10,
         "influx_points": 5_000_000,
         "influx_s": 30,
+        "reading_s": 60,
         "idle_timeout_s": 300,
         "live_frames": 10_000,
         "answer_bytes": 16_777_216,

@@ -163,6 +163,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   nothing_came: "{seconds} 秒内没有收到数据（limits.request_timeout_s）",
   signature_wrong: "签名错误",
   attachment_wrong: "EmailFile：{reason}",
+  reading_took_too_long: "耗时超过 {limit}，请减少请求量",
   answers_to_take: "贵公司尚有 {bytes} 字节的应答未取走（limits.company_answer_bytes）",
   unknown_field_near: "未知字段；您是指 {near} 吗？",
   unknown_field: "未知字段",

@@ -42,6 +42,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     pipelined_requests: Count = 32
     request_timeout_s: Seconds = 30
     statement_s: Seconds = 10
+    reading_s: Seconds = 60
     influx_points: Count = 5_000_000
     influx_s: Seconds = 30
     idle_timeout_s: Seconds = 300

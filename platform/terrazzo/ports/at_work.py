@@ -19,6 +19,8 @@ class Work(msgspec.Struct, eq=False):
     company_id: int = 0
     task: asyncio.Task[Any] | None = None  # that does it
     before: Work | None = None  # what it did before, and does again
+    may_end: bool = False  # at any moment, and nothing is the worse for it
+    is_overdue: bool = False  # it is being ended, as it took too long
 
     def __str__(self) -> str:
         return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
@@ -49,6 +51,17 @@ def end(begun: Work) -> None:
         _noted.pop(begun.task, None)
     else:
         _noted[begun.task] = begun.before
+
+
+def under_way() -> list[Work]:
+    """All that is noted by tasks, what they do again afterwards too."""
+    found = []
+    for noted_work in _noted.values():
+        work: Work | None = noted_work
+        while work is not None:
+            found.append(work)
+            work = work.before
+    return found
 
 
 def company_id() -> int:

@@ -87,6 +87,7 @@ SENTENCES = {
     "nothing_came": "nothing came for {seconds} s (limits.request_timeout_s)",
     "signature_wrong": "signature: wrong",
     "attachment_wrong": "EmailFile: {reason}",
+    "reading_took_too_long": "it took longer than {limit}, ask for less",
     "answers_to_take": "answers: your company has {bytes} bytes of others to take (limits.company_answer_bytes)",
     "unknown_field_near": "unknown field; did you mean {near}?",
     "unknown_field": "unknown field",

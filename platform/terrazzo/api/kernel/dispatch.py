@@ -33,7 +33,7 @@ from terrazzo.api.kernel.services import Services, TokenService
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.domain.actor import Actor
-from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
+from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted, Unavailable
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo.ports.tracing import Span, Tracing, current
@@ -84,6 +84,7 @@ class Performer:
         self._services = services
         self._traffic = traffic
         self._tracing = services.tracing
+        self._check_memory, self._tokens = services.memory.check, services.tokens
         limits = services.limits
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
         self.kept_answers = self._unread.kept
@@ -95,9 +96,11 @@ class Performer:
         if (loop := self._loop) is None:
             loop = self._loop = asyncio.get_running_loop()
         began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name), loop)
-        slot = caller.slot if operation.only_reads and caller.live is None else None
-        if slot is not None:
-            slot.reading = work.task
+        slot = None
+        if operation.only_reads:
+            work.may_end = True
+            if caller.live is None and (slot := caller.slot) is not None:
+                slot.reading = work.task
         span = None if self._tracing is None else _begin_span(self._tracing, operation, caller)
         try:
             who = self._admit(operation, caller, work)
@@ -117,10 +120,14 @@ class Performer:
             code = failure.code
             answer = reply.failure(failure)
         except asyncio.CancelledError:
-            self._traffic.abandon()
-            if span is not None:
-                _end_span(span, 0, work.company_id)
-            raise
+            failure = self._overdue(work, reply)
+            if failure is None:
+                self._traffic.abandon()
+                if span is not None:
+                    _end_span(span, 0, work.company_id)
+                raise
+            code = failure.code
+            answer = reply.failure(failure)
         finally:
             if slot is not None:
                 slot.reading = None
@@ -129,6 +136,14 @@ class Performer:
             _end_span(span, code, work.company_id)
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
+
+    def _overdue(self, work: Work, reply: Reply) -> Failure | None:
+        """What is said of a request that is ended as it took too long; None where it ends for another reason."""
+        if not work.is_overdue or work.task is None or work.task.uncancel():
+            return None
+        self._traffic.count_overdue()
+        limit = f"{self._services.limits.reading_s} s (limits.reading_s)"
+        return explain(Unavailable(say("reading_took_too_long", limit=limit)), reply)
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
@@ -152,13 +167,13 @@ class Performer:
         permission = operation.permission
         if permission is None:
             return caller
-        actor = identify(self._services.tokens, caller)
+        actor = identify(self._tokens, caller)
         if not actor.may(permission):
             raise NotPermitted(
                 say("needs_role", role=permission.name.lower(), user=actor.username, is_role=actor.role.name.lower())
             )
         company_id = work.company_id = actor.company_id
-        self._services.memory.check("requests", company_id)
+        self._check_memory("requests", company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor

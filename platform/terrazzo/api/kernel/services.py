@@ -360,6 +360,9 @@ class ApiLimits(Protocol):
     def influx_s(self) -> int: ...
 
     @property
+    def reading_s(self) -> int: ...
+
+    @property
     def ws_subscriptions(self) -> int: ...
 
 

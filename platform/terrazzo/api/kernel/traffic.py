@@ -19,6 +19,7 @@ class Traffic(Collector):
         self._durations: dict[tuple[str, int], Durations] = {}
         self._refusals: Counter[int] = Counter()
         self._abandoned = 0
+        self._overdue = 0
 
     def count(self, operation: str, code: int, seconds: float) -> None:
         """A request that reached an operation."""
@@ -35,6 +36,10 @@ class Traffic(Collector):
     def abandon(self) -> None:
         """A request whose answer nobody waits for any more."""
         self._abandoned += 1
+
+    def count_overdue(self) -> None:
+        """A request that was ended, as it read for longer than it may."""
+        self._overdue += 1
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
@@ -61,4 +66,8 @@ class Traffic(Collector):
             "terrazzo_api_abandoned_total", "Requests that ended with their connection, before an answer"
         )
         abandoned.add_metric([], self._abandoned)
-        return requests, seconds, refusals, abandoned
+        overdue = CounterMetricFamily(
+            "terrazzo_api_overdue_total", "Requests that were ended because they read for longer than limits.reading_s"
+        )
+        overdue.add_metric([], self._overdue)
+        return requests, seconds, refusals, abandoned, overdue

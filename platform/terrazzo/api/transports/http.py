@@ -20,6 +20,7 @@ from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_PERMITTED, UNREAD, Answer, Failure, explain
 from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
 from terrazzo.api.kernel.readiness import check_readiness
+from terrazzo.api.kernel.reading_time import ReadingTime
 from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
@@ -67,6 +68,7 @@ class Apps(NamedTuple):
     websocket: web.Application  # the gateway over WebSocket alone
     gateway: Gateway
     connection_limiter: ConnectionLimiter
+    reading_time: ReadingTime
 
 
 def build_apps(services: Services) -> Apps:
@@ -76,7 +78,7 @@ def build_apps(services: Services) -> Apps:
     performer, validator = Performer(services, traffic), Validator(services.zone)
     gateway, components = Gateway(TABLE, performer, validator, traffic), Components(performer, validator)
     http = web.Application()
-    apps = Apps(http, web.Application(), gateway, connection_limiter)
+    apps = Apps(http, web.Application(), gateway, connection_limiter, ReadingTime(limits.reading_s))
     session = partial(open_session, services)
     origins, policy_reports = (
         Origins(services.allowed_origins, services.proxies),

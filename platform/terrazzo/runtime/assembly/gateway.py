@@ -37,6 +37,7 @@ from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.ports.tracing import Tracing
 from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
@@ -119,6 +120,7 @@ class GatewayServers:
         apps = build_apps(services)
         self.connection_limiter = apps.connection_limiter
         self.kept_answers = apps.gateway.kept_answers
+        self._reading_time = apps.reading_time
         limits: dict[str, Any] = {"limits": config.limits}
         certificates = parts.tls.http
         web: dict[str, Any] = {"tls": TlsParts(certificates, parts.tasks) if certificates else None, **limits}
@@ -137,6 +139,9 @@ class GatewayServers:
         config = self._config
         for server in (self._http, self._websocket, self._tcp):
             lifetime.push_async_callback(server.stop)
+        reading = self._reading_time
+        looking = self._parts.tasks.repeat("time of requests", reading.interval_s, reading.look, OnFailure.RESTART)
+        lifetime.push_async_callback(looking.stop)
         mqtt_port, mqtt = await listen_mqtt(self._parts.terminals.broker, config.mqtt)
         _note_ports(self.services.mqtt, mqtt)
         websocket, tcp, s = config.websocket, config.tcp, "s" if self._parts.tls.http else ""

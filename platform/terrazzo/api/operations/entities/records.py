@@ -32,25 +32,22 @@ class RecordView:
         self._format = lru_cache(8_192)(format_time)  # most records are read more often than they change
 
     def records(self, zone: tzinfo, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """What this actor sees of rows, which all have the same columns.
-
-        Works on copies, column by column: on long pages to build each record from its fields would take twice as long.
-        """
-        records = [dict(row) for row in rows]
-        for name, uid in self._references.items():
-            for record in records:
+        """What this actor sees of rows, which all have the same columns; the rows stay as they are."""
+        format_time, references, times, owned = self._format, self._references.items(), self._times, self._owned
+        unshown = rows[0].keys() - self._names if rows else ()
+        records = []
+        for row in rows:
+            record = dict(row)
+            for name, uid in references:
                 record[name] = record[uid]
-        for name in rows[0].keys() - self._names if rows else ():
-            for record in records:
+            for name in unshown:
                 del record[name]
-        format_time = self._format
-        for name in self._times:
-            for record in records:
+            for name in times:
                 time_us = record[name]
                 record[name] = "" if time_us is None else format_time(time_us, zone)
-        if self._owned:
-            for record in records:
+            if owned:
                 record[COMPANY] = str(record[COMPANY])
+            records.append(record)
         if not actor.may(Role.ADMIN):
             self._hide(records)
         return records

@@ -1,0 +1,36 @@
+"""Ends requests that read for longer than ``limits.reading_s``: until then they hold a share of what their company has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
+
+LOOKS = 12  # within the time that a request has
+
+
+class ReadingTime:
+    """Looks now and then at what is under way; requests themselves have no clock.
+
+    Args:
+        most_s: how long one may take, give or take the time between two looks.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, most_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most_s = most_s
+        self.interval_s = most_s / LOOKS
+        self._clock = clock
+        self._since: dict[Work, float] = {}  # what reads -> when that was seen first
+
+    async def look(self) -> None:
+        """Ends those whose time is over; what changes something goes on."""
+        now_s = self._clock()
+        reading = [work for work in at_work.under_way() if work.may_end and not work.is_overdue]
+        self._since = {work: self._since.get(work, now_s) for work in reading}
+        for work, since_s in self._since.items():
+            if now_s - since_s >= self.most_s and work.task is not None:
+                work.is_overdue = True
+                work.task.cancel()

@@ -132,7 +132,8 @@ class TestLooks:
         now_s = 60.0
         await looks.look()
         assert await first == "overdue"
-        assert not (second.cancelling() or change.cancelling())
+        assert not second.cancelling()
+        assert not change.cancelling()
         now_s = 118.9
         await looks.look()
         assert not second.cancelling()

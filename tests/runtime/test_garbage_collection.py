@@ -31,7 +31,9 @@ print(json.dumps(found))
 
 
 def test_four_hundred_thousand_rows_that_stay_are_not_looked_at_in_one_go() -> None:
-    said = subprocess.run([sys.executable, "-c", _ROWS_THAT_STAY], check=True, capture_output=True, text=True, timeout=120)
+    said = subprocess.run(
+        [sys.executable, "-c", _ROWS_THAT_STAY], check=True, capture_output=True, text=True, timeout=120
+    )
     found = json.loads(said.stdout)
     assert len(found) > 10
     assert max(found) < LONGEST_S, sorted(found)[-5:]

@@ -1,4 +1,4 @@
-"""Ends requests that read for longer than ``limits.reading_s``: until then they hold a share of what their company has."""
+"""Ends requests that read for longer than ``limits.reading_s``: meanwhile they hold a share of their company."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Connection(ConnectionWriter):
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
         self.burst = 0  # bytes read since the others had their turn
-        self.holds = ReadHold(0)
+        self.holds = 0
         self.steps: Steps[None] | None = None  # what is left of the work on a packet
         self.is_waiting = False  # for its turn
 
@@ -342,13 +342,13 @@ class Connection(ConnectionWriter):
 
     # Reading on and off
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         """Adds a reason for not reading from the socket."""
         if not self.holds and not self.transport.is_closing():
             self.transport.pause_reading()
         self.holds |= why
 
-    def release(self, why: ReadHold) -> None:
+    def release(self, why: int) -> None:
         """Removes a reason for not reading; reads again when none is left."""
         if self.holds & why:
             self.holds &= ~why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum, IntFlag
+from enum import Enum, IntEnum
 
 
 class ConnectionState(Enum):
@@ -15,8 +15,12 @@ class ConnectionState(Enum):
     CLOSED = "closed"
 
 
-class ReadHold(IntFlag):
-    """Reasons for not reading from a connection; it is read when there are none."""
+class ReadHold:
+    """Reasons for not reading from a connection, as bits; it is read when there are none.
+
+    Plain integers: those of an ``IntFlag`` take a microsecond each time two are put together, and each connection
+    is looked at twice a second.
+    """
 
     DECIDING = 1
     INTAKE = 2  # the embedding program is behind

@@ -199,7 +199,9 @@ class ConnectionWriter(asyncio.Protocol):
                 return
         self.out.append(raw)
         self.wrote(len(raw))
-        self._count_out(count)
+        self.core.stats.messages_out += count  # ``_count_out``, for each receiver
+        if self.client is not None:
+            self.client.messages_out += count
 
     def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
         """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""

@@ -41,7 +41,7 @@ class NetworkConnection(SessionConnection, Protocol):
     keep_alive_s: int
     born_s: float
     seen_s: float
-    holds: ReadHold
+    holds: int
 
     @property
     def unsent_bytes(self) -> int:

@@ -44,12 +44,12 @@ class Publisher:
     def feeds(self, subscriber: object) -> bool:
         return subscriber is self.fed
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         assert (why, self.is_held) == (ReadHold.SUBSCRIBER, False)
         self.is_held = True
 
-    def release(self, why: ReadHold) -> None:
-        assert why is ReadHold.SUBSCRIBER
+    def release(self, why: int) -> None:
+        assert why == ReadHold.SUBSCRIBER
         self.is_held = False
 
 

@@ -22,10 +22,10 @@ class PublishingConnection(Protocol):
     def settled(self) -> None:
         """Sends the acknowledgements of a batch that is durable, and of those before it."""
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         """Adds a reason for not reading from the socket."""
 
-    def release(self, why: ReadHold) -> None:
+    def release(self, why: int) -> None:
         """Removes a reason for not reading; reads again when none is left."""
 
     def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:

@@ -40,10 +40,10 @@ class HeldPublisher(Protocol):
         """Whether messages of this publisher go to the subscriber."""
         ...
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         """Adds a reason for not reading from the socket."""
 
-    def release(self, why: ReadHold) -> None:
+    def release(self, why: int) -> None:
         """Removes a reason for not reading; reads again when none is left."""
 
 

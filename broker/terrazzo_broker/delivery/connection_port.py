@@ -7,7 +7,6 @@ from typing import Protocol, SupportsInt
 
 from mqtt5 import DisconnectReasonCode
 
-from ..connection_state import ReadHold
 from ..hooks import Client
 from ..message import ApplicationMessage
 from ..refusals import Cause
@@ -30,10 +29,10 @@ class Origin(Protocol):
     def let_go(self, taken: list[bytes], *, more: bool) -> None:
         """Sends ``taken`` after its commit; what was collected since then waits for the next commit if ``more``."""
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         """Adds a reason for not reading from the socket."""
 
-    def release(self, why: ReadHold) -> None:
+    def release(self, why: int) -> None:
         """Removes a reason for not reading; reads again when none is left."""
 
     def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:

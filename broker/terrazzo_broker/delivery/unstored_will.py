@@ -7,7 +7,6 @@ from typing import SupportsInt
 
 from mqtt5 import DisconnectReasonCode
 
-from ..connection_state import ReadHold
 from ..refusals import Cause
 
 
@@ -23,10 +22,10 @@ class UnstoredWill:
         """It is stored."""
         self._on_stored()
 
-    def hold(self, why: ReadHold) -> None:
+    def hold(self, why: int) -> None:
         """Nothing is read."""
 
-    def release(self, why: ReadHold) -> None:
+    def release(self, why: int) -> None:
         """Nothing is read."""
 
     def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:

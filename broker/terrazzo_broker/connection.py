@@ -429,7 +429,7 @@ class Connection(ConnectionWriter):
             self.withheld = Withheld.NOTHING
         if reason is not None and was_open and self.version == 5:
             self.write(encode_packet(self._disconnect(reason, why), 5))
-        self.seen_s = self.core.clock()  # from here on the sweep gives it a few seconds to take the last bytes
+        self.core.connections.on_closing(self, self.core.clock())
         self.write_paused = False
         waits = bool(self.out) and reason != DisconnectReasonCode.SERVER_SHUTTING_DOWN
         self.flush()

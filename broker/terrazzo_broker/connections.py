@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Protocol, SupportsInt
 
@@ -57,13 +58,25 @@ class NetworkConnection(SessionConnection, Protocol):
         """Ends a connection that hasn't logged in in time."""
 
 
+LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
+_TICKS_A_SECOND = 2
+_NEVER = sys.maxsize
+
+
+def longest_silence_s(connection: NetworkConnection) -> float:
+    """For how long a client with a keep-alive may send nothing. [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1"""
+    return connection.keep_alive_s * 1.5
+
+
 class Connections:
     """The open connections of one broker. ``admission`` counts their sockets, and those that haven't logged in."""
 
-    def __init__(self, stats: Stats, admission: Admission) -> None:
+    def __init__(self, stats: Stats, admission: Admission, *, connect_timeout_s: float) -> None:
         self._stats = stats
         self._admission = admission
-        self._all: set[NetworkConnection] = set()
+        self._connect_timeout_s = connect_timeout_s
+        self._all: dict[NetworkConnection, int] = {}  # in which tick of the clock each is looked at next
+        self._due: dict[int, set[NetworkConnection]] = {}  # the same by tick; there are no empty ones
         self._dirty: list[CollectedOutput] = []
         self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
@@ -78,7 +91,8 @@ class Connections:
 
     def on_opened(self, connection: NetworkConnection) -> None:
         """Adds an accepted connection, counted before or not; aborts it where there is no room."""
-        self._all.add(connection)
+        self._all[connection] = _NEVER
+        self.look_at(connection, connection.born_s + self._connect_timeout_s)
         self._stats.accepted += 1
         self._stats.connections += 1
         if connection.peer is None:
@@ -91,19 +105,53 @@ class Connections:
             connection.hold(ReadHold.INTAKE)
 
     def on_logged_in(self, connection: NetworkConnection) -> None:
-        """Counts a connection no longer among those that haven't logged in."""
+        """Counts a connection no longer among those that haven't logged in; its silence counts from now on."""
         if connection.peer is not None:
             self._admission.on_logged_in(connection.peer)
+        if connection.keep_alive_s:
+            self.look_at(connection, connection.seen_s + longest_silence_s(connection))
+
+    def on_closing(self, connection: NetworkConnection, now_s: float) -> None:
+        """From here on the sweep gives it a few seconds to take its last bytes."""
+        connection.seen_s = now_s
+        self.look_at(connection, now_s + LAST_BYTES_S)
 
     def on_closed(self, connection: NetworkConnection) -> None:
         """Removes a connection whose socket is closed."""
-        self._all.discard(connection)
+        self._forget_look(connection)
+        self._all.pop(connection, None)
         self.unread.pop(connection, None)
         self._stats.connections -= 1
         if connection.peer is not None:
             self._admission.leave(connection.peer)
         if self._is_closing and not self._all:
             self._drained.set()
+
+    # Looking at those that are silent
+
+    def look_at(self, connection: NetworkConnection, due_s: float) -> None:
+        """Has the sweep look at a connection then, in monotonic seconds, or earlier where it is to anyway."""
+        tick = int(due_s * _TICKS_A_SECOND) + 1
+        if tick < self._all.get(connection, 0):
+            self._forget_look(connection)
+            self._all[connection] = tick
+            self._due.setdefault(tick, set()).add(connection)
+
+    def take_due(self, now_s: float) -> list[NetworkConnection]:
+        """Those whose time has come; each has to be looked at, and is not looked at again by itself."""
+        now_tick = now_s * _TICKS_A_SECOND
+        due = [each for tick in self._due if tick <= now_tick for each in self._due[tick]]
+        for connection in due:
+            self._forget_look(connection)
+            self._all[connection] = _NEVER
+        return due
+
+    def _forget_look(self, connection: NetworkConnection) -> None:
+        tick = self._all.get(connection, _NEVER)
+        if tick != _NEVER:
+            self._due[tick].discard(connection)
+            if not self._due[tick]:
+                del self._due[tick]
 
     # Reading
 

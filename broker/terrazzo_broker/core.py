@@ -69,7 +69,7 @@ class BrokerCore:
         self.admission = Admission(settings, self.stats, lambda: self.clock(), self.hooks.tell_refused)
         self.publish_pace = PublishPace(settings.publish_per_second, settings.owner_publish_per_second)
         self.turns = Turns(self.stats)
-        self.connections = Connections(self.stats, self.admission)
+        self.connections = Connections(self.stats, self.admission, connect_timeout_s=settings.connect_timeout_s)
         self.peer_tasks = PeerTasks(self.stats)
         self.back_pressure = BackPressure(settings.queued_bytes, self.stats, self.clock, _call_later)
         self.reading: SessionConnection | None = None  # whose bytes are handled at this moment

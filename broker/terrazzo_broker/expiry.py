@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mqtt5 import DisconnectReasonCode
 
 from .connection_state import ConnectionState, ReadHold
-from .connections import NetworkConnection
+from .connections import LAST_BYTES_S, NetworkConnection, longest_silence_s
 from .core import BrokerCore
 from .limited_log import limited_logger
 from .refusals import Cause, Refusal
@@ -16,17 +16,18 @@ log = limited_logger("terrazzo_broker.sweep")
 
 _PIECE, _DUE_PIECE = 500, 20  # connections, and sessions or wills, that are looked at in one turn of the loop
 _ENDED_A_SWEEP = 1_000  # retained messages that are removed, because their topics have ended
-_LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
 
 
 def sweep(core: BrokerCore) -> Iterator[None]:
-    """Checks every connection and every deadline once, every ``sweep_interval_s``; yields between pieces."""
+    """Checks connections and deadlines whose time has come, every ``sweep_interval_s``; yields between pieces."""
     now_s = core.clock()
-    for number, connection in enumerate(core.connections, 1):
+    for number, connection in enumerate(core.connections.take_due(now_s), 1):
         if not number % _PIECE:
             yield
         try:
-            _look_at(core, connection, now_s)
+            again_s = _look_at(core, connection, now_s)
+            if again_s is not None:
+                core.connections.look_at(connection, again_s)
         except Exception:  # a fault of ours ends this connection alone; the others are looked at
             core.stats.internal_errors += 1
             log.exception("%s: internal error", connection)
@@ -49,21 +50,31 @@ def sweep(core: BrokerCore) -> Iterator[None]:
             core.end_session(session)
 
 
-def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> None:
+def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> float | None:
+    """Ends a connection whose time is over; else when to look again, None where there is no need to."""
     silent_s = now_s - connection.seen_s
     if connection.state is ConnectionState.CLOSED:
-        if silent_s > _LAST_BYTES_S:
-            connection.transport.abort()
+        if silent_s <= LAST_BYTES_S:
+            return connection.seen_s + LAST_BYTES_S
+        connection.transport.abort()
     elif connection.holds & ~ReadHold.DECIDING:
         connection.seen_s = now_s  # silent because it isn't read
+        return now_s
     elif connection.state is ConnectionState.OPEN:
         # [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1
-        if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:
-            core.stats.keepalive_timeouts += 1
-            silent = f"silent for more than {connection.keep_alive_s * 3 // 2} s"
-            connection.tell_refused(Cause.KEEP_ALIVE_TIMEOUT, DisconnectReasonCode.KEEP_ALIVE_TIMEOUT, silent)
-            connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
-    elif now_s - connection.born_s > core.settings.connect_timeout_s:  # section 3.1
+        if not connection.keep_alive_s:
+            return None
+        if silent_s <= longest_silence_s(connection):
+            return connection.seen_s + longest_silence_s(connection)
+        core.stats.keepalive_timeouts += 1
+        silent = f"silent for more than {connection.keep_alive_s * 3 // 2} s"
+        connection.tell_refused(Cause.KEEP_ALIVE_TIMEOUT, DisconnectReasonCode.KEEP_ALIVE_TIMEOUT, silent)
+        connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
+    else:  # section 3.1
+        until_s = connection.born_s + core.settings.connect_timeout_s
+        if now_s <= until_s:
+            return until_s
         core.stats.connect_timeouts += 1
         log.warning("%s: no login within %s s", connection, core.settings.connect_timeout_s)
         connection.give_up()
+    return None

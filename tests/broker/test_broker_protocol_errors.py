@@ -7,7 +7,7 @@ import pytest
 from packet_table import BAD, BAD_CONNECTS, BadRow, names
 from raw_client import field, frame, until
 
-from terrazzo_broker import expiry
+from terrazzo_broker import connections, expiry
 
 
 @pytest.mark.parametrize("row", BAD, ids=names(BAD))
@@ -67,7 +67,8 @@ async def test_an_empty_client_id(dial, running):
 
 
 async def test_a_peer_that_does_not_hang_up_is_cut_off(dial, running, monkeypatch):
-    monkeypatch.setattr(expiry, "_LAST_BYTES_S", 0.2)
+    for module in (connections, expiry):
+        monkeypatch.setattr(module, "LAST_BYTES_S", 0.2)
     client = await dial("c")
     client.send(b"\x00\x00")
     assert [int(packet.reason_code) for packet in await client.rest()] == [0x81]

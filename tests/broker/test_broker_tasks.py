@@ -99,11 +99,17 @@ async def test_a_connection_that_cannot_be_swept_keeps_no_other_from_it(running,
         if connection.client is not None and connection.client.client_id == "bad":
             raise RuntimeError("planted")
         looked.append(connection)
-        look_at(core, connection, now_s)
+        return look_at(core, connection, now_s)
+
+    def look_at_all() -> None:
+        for connection in running.broker.core.connections:
+            running.broker.core.connections.look_at(connection, 0.0)
 
     monkeypatch.setattr(expiry, "_look_at", faulty)
+    look_at_all()
     await until(lambda: running.broker.client("bad") is None)
     looked.clear()
+    look_at_all()
     await until(lambda: looked)
     assert running.broker.client("good") is not None
     assert running.broker.stats.internal_errors >= 1

@@ -120,14 +120,14 @@ class Performer:
             code = failure.code
             answer = reply.failure(failure)
         except asyncio.CancelledError:
-            failure = self._overdue(work, reply)
-            if failure is None:
+            overdue = self._overdue(work, reply)
+            if overdue is None:
                 self._traffic.abandon()
                 if span is not None:
                     _end_span(span, 0, work.company_id)
                 raise
-            code = failure.code
-            answer = reply.failure(failure)
+            code = overdue.code
+            answer = reply.failure(overdue)
         finally:
             if slot is not None:
                 slot.reading = None
@@ -272,8 +272,8 @@ class Gateway:
         return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, f"{field}: {reason}", status, reason=told))
 
 
-def _begin_span(tracing: Tracing, operation: Operation, caller: Caller) -> Span:
-    """The span of a request, which is the task's current one until the next."""
+def _begin_span(tracing: Tracing, operation: Operation, caller: Caller) -> Span | None:
+    """The span of a request, which is the task's current one until the next; None where it is not traced."""
     attributes = {"terrazzo.operation": operation.name, "client.address": caller.address}
     span = tracing.begin(operation.name, now_us(), kind="server", parent=caller.traceparent, attributes=attributes)
     current.set(span)

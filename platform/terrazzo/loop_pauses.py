@@ -1,17 +1,59 @@
-"""``LoopPauses``: lets long work on the event loop yield to other tasks; work in steps, which others may drive."""
+"""``LoopPauses``: lets long work on the event loop yield to other tasks; work in steps, which others may drive.
+
+Of all who compute at a time one goes on in each turn of the loop. If each did, a report, which needs some five turns
+from its arrival to its acknowledgement, would wait in each of them for as many stretches as there are.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Generator
 from time import perf_counter
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 """Work in steps of less than a millisecond or two, with a result at the end. Raises what the work raises."""
 
 _AT_A_STRETCH_S = 0.005
+
+
+class _Turns:
+    """Those who wait to compute on one loop, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def join(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """Done when it is this one's turn."""
+        turn = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._next, loop)
+        self._waiting.append(turn)
+        return turn
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting[0].done():  # whose task was cancelled
+            self._waiting.popleft()
+            if not self._waiting:
+                return
+        self._waiting.popleft().set_result(None)
+        if self._waiting:
+            loop.call_soon(self._next, loop)
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+
+async def next_turn() -> None:
+    """Lets all others have their turn; of those who compute, one goes on in each turn of the loop."""
+    loop = asyncio.get_running_loop()
+    turns = _turns.get(loop)
+    if turns is None:
+        turns = _turns[loop] = _Turns()
+    await turns.join(loop)
 
 
 class LoopPauses:
@@ -23,7 +65,7 @@ class LoopPauses:
     async def pause(self) -> None:
         """Yields if it is time to; otherwise only reads the clock. To be awaited once for each item of the work."""
         if perf_counter() - self._since > _AT_A_STRETCH_S:
-            await asyncio.sleep(0)
+            await next_turn()
             self._since = perf_counter()
 
 

@@ -32,6 +32,7 @@ from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Unavailable
+from terrazzo.loop_pauses import next_turn
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepository, RowChange
 from terrazzo.ports import at_work
@@ -185,14 +186,14 @@ class Analysis:
         count, first, until_s = 0, self._next.get(company_id, 0), time.monotonic() + _TURN_S
         for number in range(len(jobs)):
             if number % _JOBS_AT_ONCE == _JOBS_AT_ONCE - 1:
-                await asyncio.sleep(0)
+                await next_turn()
             place = (first + number) % len(jobs)
             script, job = jobs[place]
             if await self._unless_it_fails(job, partial(self._move, script, job)):
                 self.stats.pieces += 1
                 count += 1
                 self._next[company_id] = place + 1
-                await asyncio.sleep(0)
+                await next_turn()
             if count and time.monotonic() > until_s:
                 break
         return count
@@ -251,7 +252,7 @@ class Analysis:
                     done += 1
             finally:
                 at_work.end(begun)
-            await asyncio.sleep(0)
+            await next_turn()
         return done
 
     async def _redo_one(self, script: Script, todo: Todo) -> bool:

@@ -16,6 +16,7 @@ from terrazzo.analysis.statistics_rows import StatisticsRows
 from terrazzo.analysis.summarizer import Summarizer
 from terrazzo.analysis.tally import Summary
 from terrazzo.database.database import Database
+from terrazzo.loop_pauses import next_turn
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore, Value
 from terrazzo.reasons import say
@@ -95,7 +96,7 @@ class AnalysisContext:
         ):
             for at in range(0, len(piece), _RECORDS_AT_ONCE):
                 summarizer.feed(piece[at : at + _RECORDS_AT_ONCE])
-                await asyncio.sleep(0)
+                await next_turn()
         return summarizer.finish()
 
     async def _from_digests(self, codes: Sequence[str], object_id: int, bounds: Sequence[int]) -> list[Summary] | None:

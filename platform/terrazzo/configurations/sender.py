@@ -18,6 +18,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Unavailable
+from terrazzo.loop_pauses import next_turn
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.bus import DeliveryFate, MessageBus
 from terrazzo.ports.store import Record
@@ -204,7 +205,7 @@ class ConfigSender:
                     self._deliveries.follow(_configured(terminal), self._clock())
                 if not number % _AT_ONCE:
                     self._wake.set()
-                    await asyncio.sleep(0)
+                    await next_turn()
             self._wake.set()
 
     async def _write(self) -> None:

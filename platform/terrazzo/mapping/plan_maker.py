@@ -10,6 +10,7 @@ from time import perf_counter
 from types import CodeType
 
 from terrazzo.listeners import Listeners
+from terrazzo.loop_pauses import next_turn
 from terrazzo.mapping.catalogue import MappingCatalogue, Plan
 from terrazzo.mapping.compiler import SHORT, PlanCompiler
 from terrazzo.mapping.plan import PlanSteps, compile_source
@@ -172,7 +173,7 @@ class PlanMaker:
             if slices.wanted is not None:
                 slices.give(await self._compiler.compile(slices.wanted))
             else:
-                await asyncio.sleep(0)
+                await next_turn()
 
     async def _read(self) -> None:
         """Reads the rows of mappings that objects have, though none of their terminals reports: for who looks on."""

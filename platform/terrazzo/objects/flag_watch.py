@@ -18,6 +18,7 @@ import msgspec
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.registry import Registry
 from terrazzo.listeners import Listeners
+from terrazzo.loop_pauses import next_turn
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.objects.flags import ObjectFlagReader, ObjectFlags
 from terrazzo.ports.bus import Presence
@@ -191,7 +192,7 @@ class FlagWatch:
             self._mark_due()
             while self._marked or self._unknown:
                 self._look_at_some()
-                await asyncio.sleep(0)
+                await next_turn()
             await self._nap()
 
     async def _nap(self) -> None:

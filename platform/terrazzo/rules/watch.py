@@ -19,7 +19,7 @@ from terrazzo.domain.refusals.reasons import CLOCK_OFF, REASONS
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
-from terrazzo.loop_pauses import LoopPauses
+from terrazzo.loop_pauses import LoopPauses, next_turn
 from terrazzo.metadata.definitions.rules import OUTAGE
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.bus import MessageBus, Presence
@@ -262,7 +262,7 @@ class ConditionWatch:
             if not taken and not refused:
                 break
             await self._look_at(taken, refused, now)
-            await asyncio.sleep(0)
+            await next_turn()
         self.stats.watched, self.stats.open = len(self._timers), self._open.count
         return min((each for each in (self._timers.next, *self._stale.values()) if each is not None), default=None)
 

@@ -6,12 +6,12 @@ events and labels follow in one transaction at the end, only if none came to the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
+from terrazzo.loop_pauses import next_turn
 from terrazzo.mapping.labels import Labels, Standing
 from terrazzo.mapping.replay.completeness import worded
 from terrazzo.mapping.replay.label_merge import Range
@@ -165,7 +165,7 @@ class ReplayRun:
         """
         if self._is_cancelled:
             raise Stopped
-        await asyncio.sleep(0)
+        await next_turn()
 
     def on_replacing(self) -> None:
         """From now on statistics of the range have to be computed again, however this ends."""

@@ -30,7 +30,7 @@ from terrazzo.database.unindexed import beside as find_beside
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
-from terrazzo.loop_pauses import in_turns
+from terrazzo.loop_pauses import in_turns, next_turn
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.row_cache import RowCache
@@ -289,7 +289,7 @@ class EntityRepository:
         for number, changed in enumerate(changes, 1):
             self.changes.tell(changed)
             if number % _ANNOUNCED_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await next_turn()
 
     async def _create(self, actor: Actor, values: Mapping[str, Any], internal: Draft) -> Row:
         entity = self.entity

@@ -26,6 +26,7 @@ from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.company_turns import CompanyTurns
+from terrazzo.compute_thread import ComputeThread
 from terrazzo.configurations.delivery import ConfigStatus
 from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
@@ -484,6 +485,7 @@ class Services:
     influx_series: Counter[str] = field(default_factory=Counter)  # that InfluxQL read, by how: digest or rows
     imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
     exports: CompanyTurns = field(default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16))
+    computing: ComputeThread = field(default_factory=ComputeThread)
     queries: CompanyTurns = field(default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64))
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself

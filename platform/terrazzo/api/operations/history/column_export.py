@@ -5,12 +5,12 @@ Each piece is made on a thread; the store holds nothing between two pieces.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import tzinfo
 from typing import NamedTuple
 
+from terrazzo.compute_thread import ComputeThread
 from terrazzo.mosaic.column_files import ColumnEncoder, ColumnFormat, column_encoder
 from terrazzo.mosaic.typed_columns import ColumnType, TypeTally
 from terrazzo.ports.store import Points, TimeSeriesStore
@@ -39,35 +39,35 @@ class ColumnSource(NamedTuple):
 
 
 async def column_pieces(
-    store: TimeSeriesStore, source: ColumnSource, format: ColumnFormat, zone: tzinfo
+    store: TimeSeriesStore, computing: ComputeThread, source: ColumnSource, format: ColumnFormat, zone: tzinfo
 ) -> AsyncGenerator[bytes, None]:
     """The file, in pieces; series one after the other, each oldest first.
 
     Raises:
         UnforeseenType: a late record has a point of another type than all before.
     """
-    types = await _types(store, source)
+    types = await _types(store, computing, source)
     shown = {_shown(name, source): type for name, type in types.items()}
     every: dict[str, ColumnType] = {TOPIC: "text", **shown} if source.has_topics else shown
-    encoder = await asyncio.to_thread(column_encoder, format, every, zone)
+    encoder = await computing.run(column_encoder, format, every, zone)
     for topic, series in source.series.items():
         batch = _Batch(topic, source)
         async with aclosing(store.columns(series, list(types), source.start_us, source.end_us)) as found:
             async for columns in found:
                 if batch.add(columns) >= _ROWS_AT_ONCE:
-                    yield await asyncio.to_thread(batch.encode, encoder)
-        yield await asyncio.to_thread(batch.encode, encoder)
-    yield await asyncio.to_thread(encoder.end)
+                    yield await computing.run(batch.encode, encoder)
+        yield await computing.run(batch.encode, encoder)
+    yield await computing.run(encoder.end)
 
 
-async def _types(store: TimeSeriesStore, source: ColumnSource) -> dict[str, ColumnType]:
+async def _types(store: TimeSeriesStore, computing: ComputeThread, source: ColumnSource) -> dict[str, ColumnType]:
     """The types of the columns, in the order of the keys, or sorted."""
     tally = TypeTally()
     for series in source.series.values():
         keys = source.keys or await store.names(series, source.start_us, source.end_us)
         async with aclosing(store.columns(series, keys, source.start_us, source.end_us)) as found:
             async for columns in found:
-                await asyncio.to_thread(tally.add, columns)
+                await computing.run(tally.add, columns)
     types = tally.types()
     return {name: types.get(name, "number") for name in source.keys or sorted(types)}
 

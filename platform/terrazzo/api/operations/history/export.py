@@ -5,7 +5,6 @@ Rows are read, encoded and sent a piece at a time, oldest first; the store holds
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
@@ -164,7 +163,7 @@ async def _columns_export(
     if not has_arrow():
         raise BadParameter("format", f"{format} {HOW_TO_INSTALL}")
     turn, holding = services.exports.turn(actor.company_id), services.memory.holding("exports", actor.company_id)
-    made = column_pieces(services.store, source, format, services.zone)
+    made = column_pieces(services.store, services.computing, source, format, services.zone)
     return Export(await begun(in_turn(made, turn, holding)), COLUMN_MEDIA_TYPES[format], f"{name}.{format}")
 
 
@@ -186,7 +185,7 @@ async def _pieces(services: Services, source: _Source, format: FileFormat) -> As
     async with aclosing(scan) as found:
         async for records in found:
             read = await services.report_reader.read(records)
-            yield head + await asyncio.to_thread(_encode, encoder, source, read)
+            yield head + await services.computing.run(_encode, encoder, source, read)
             head = b""
     yield head
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -87,10 +86,10 @@ class SelectReader:
         if not tables:
             digests = await self._digests(question, refs, needs)
             if digests is not None:
-                return await asyncio.to_thread(answer_of_digests, question, digests)
+                return await self._services.computing.run(answer_of_digests, question, digests)
         for ref in refs:
             tables.append(await self._table(ref, needs, rewound(select, span)))
-        return await asyncio.to_thread(answer, question, tables)
+        return await self._services.computing.run(answer, question, tables)
 
     @staticmethod
     def _database(source: Measurement, database: str) -> str:
@@ -123,9 +122,9 @@ class SelectReader:
         async with aclosing(pieces) as found:
             async for piece in found:
                 self._count(sum(map(_length, piece.values())))
-                if not await asyncio.to_thread(_add, maker, piece):
+                if not await self._services.computing.run(_add, maker, piece):
                     return None
-        digest = await asyncio.to_thread(maker.finish)
+        digest = await self._services.computing.run(maker.finish)
         if digest is not None:
             self._services.influx_series["digest"] += 1
         return digest
@@ -143,7 +142,7 @@ class SelectReader:
             for name, points in columns.items():
                 pieces.setdefault(name, []).append(points)
             self._count(sum(len(points.times_us) for points in columns.values()))
-        return await asyncio.to_thread(table_of, ref.measurement, ref.tags, pieces)
+        return await self._services.computing.run(table_of, ref.measurement, ref.tags, pieces)
 
     def _count(self, points: int) -> None:
         self._points += points

@@ -52,7 +52,7 @@ class Fronts:
         self.all[node] = made
         return made
 
-    async def end(self, node: str, uid: str) -> bool:
+    async def end(self, node: str, uid: str, timeout_s: float) -> bool:
         if node in self.silent:
             return False
         self.ended.append((node, uid))

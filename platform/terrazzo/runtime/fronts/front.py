@@ -42,7 +42,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _AGAIN_S = 0.5
-_ANSWER_S = 1.0  # within which another front ends a connection
 _FRAME_ROOM = 64 << 10  # of a frame, beside the largest report
 
 
@@ -166,11 +165,11 @@ class Front:
         return lease
 
     def _new_holders(self, stream: Stream, lease: FrontLease) -> Holders:
-        async def end(node: str, uid: str) -> bool:
+        async def end(node: str, uid: str, timeout_s: float) -> bool:
             """Has another front end a connection."""
             try:
                 body = msgspec.msgpack.encode(EndRequest(uid))
-                answer = await stream.calls.ask(node, body, timeout_s=_ANSWER_S)
+                answer = await stream.calls.ask(node, body, timeout_s=timeout_s)
                 return msgspec.msgpack.decode(answer, type=FrontAnswer).is_done
             except (LogUnavailable, msgspec.MsgspecError):
                 return False

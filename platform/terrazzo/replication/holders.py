@@ -81,6 +81,7 @@ class Holders:
 
         Raises:
             HolderSilent: it may have.
+            LogFull: there is no room to say so.
             LogUnavailable: nobody knows.
         """
         self._taking[uid] += 1

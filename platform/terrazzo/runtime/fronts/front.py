@@ -20,6 +20,7 @@ from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.replication.front_events import EndRequest, FrontAnswer
 from terrazzo.replication.front_lease import FOLLOWED, FrontLease
 from terrazzo.replication.holders import Holder, Holders
+from terrazzo.replication.in_frame import most_in_frame
 from terrazzo.replication.members import NodeTaken
 from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
@@ -42,7 +43,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _AGAIN_S = 0.5
-_FRAME_ROOM = 64 << 10  # of a frame, beside the largest report
 
 
 class Front:
@@ -146,11 +146,12 @@ class Front:
         Raises:
             ConfigError: names the keys.
         """
-        packet = self._config.limits.mqtt_packet_bytes
-        if most_bytes < packet + _FRAME_ROOM:
+        limits = self._config.limits
+        needed = most_in_frame(limits.mqtt_packet_bytes, limits.topic_bytes)
+        if most_bytes < needed:
             raise ConfigError(
-                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may have {packet:,}:"
-                " set max_payload to 8MB, or limits.mqtt_packet_bytes to less"
+                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may take {needed:,}"
+                " with its topic: set max_payload to 8MB, or limits.mqtt_packet_bytes or limits.topic_bytes to less"
             )
 
     async def _claim(self, stream: Stream) -> FrontLease:

@@ -169,6 +169,23 @@ async def test_unknown_paths_are_not_found(rig: Rig, path: str) -> None:
         answer = await response.json()
         assert (response.status, answer["code"]) == (404, 10401)
         assert answer["info"].startswith("path: nothing is at /")
+        assert (answer["reason"]["code"], answer["reason"]["field"]) == ("path_unknown", "path")
+
+
+async def test_what_is_refused_before_an_action_is_found_says_why_to_programs_too(rig: Rig) -> None:
+    async with rig.http.post("/apiproxy/api/get_terminal_lst", json={}) as response:
+        answer = await response.json()
+        where = "/apiproxy/api/get_terminal_lst; did you mean /apiproxy/api/get_terminal_list?"
+        assert (response.status, answer["info"]) == (404, f"path: nothing is at {where} /docs has all paths")
+        assert answer["reason"]["parameters"]["near"] == "/apiproxy/api/get_terminal_list"
+    async with rig.http.delete("/apiproxy/api/ping") as response:
+        answer = await response.json()
+        assert (response.status, answer["reason"]["code"]) == (405, "method_not_allowed")
+        assert answer["info"].startswith("method: DELETE is not allowed here, ")
+    async with rig.http.post("/apiproxy/api/ping", data=b"{}", headers={"Content-Type": "text/xml"}) as response:
+        answer = await response.json()
+        assert answer["info"] == "Content-Type: expected application/json in UTF-8, got text/xml"
+        assert (answer["reason"]["code"], answer["reason"]["field"]) == ("expected_media_type", "Content-Type")
 
 
 async def test_what_is_not_http_ends_only_its_own_connection(rig: Rig) -> None:

@@ -230,6 +230,21 @@ async def test_silent_sockets_and_bodies_close_the_port_to_nobody(stand: Stand, 
             await close(writer)
 
 
+async def test_who_has_asked_once_has_no_longer_for_the_next_head(http: str) -> None:
+    parts = urlsplit(http)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer x\r\n\r\n".encode())
+    assert b" 405 " in await reader.readuntil(b"\r\n\r\n")
+    writer.write(f"POST {parts.path} HTTP/1.1\r\nX: ".encode())
+    ended = asyncio.create_task(reader.read())
+    async with asyncio.timeout(60):
+        while not ended.done():  # in drops, one of which comes before any wait between two of them is over
+            writer.write(b"x")
+            await asyncio.wait({ended}, timeout=0.5)
+    assert ended.exception() is not None or ended.result() == b""
+    await close(writer)
+
+
 async def test_who_says_nothing_or_too_much_is_let_go(http: str) -> None:
     parts = urlsplit(http)
     head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer x\r\n"

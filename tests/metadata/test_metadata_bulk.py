@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,8 +16,9 @@ from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.report import ImportRefused, Report
 from terrazzo.bulk.rows import read_objects
 from terrazzo.bulk.unfinished import UnfinishedImports
+from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
-from terrazzo.errors import Conflict
+from terrazzo.errors import BadParameter, Conflict
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 
@@ -118,3 +121,77 @@ async def test_a_change_in_between_is_a_conflict(stand: Stand) -> None:
     await changing[0]
     page = await terminals.page(stand.first)
     assert [row["maker"] for row in page.rows] == ["another"], "all or nothing"
+
+
+class BrokenOff(Exception):
+    """Ends an import."""
+
+
+async def refused_beside(
+    stand: Stand, repository: EntityRepository, rows: list[dict[str, Any]], *refer: Callable[[Row], Awaitable[object]]
+) -> list[str]:
+    """How it is refused to refer to the first record of an import that is under way, which is broken off then."""
+    told: list[str] = []
+
+    async def try_each() -> None:
+        first = (await repository.page(stand.first, order_by=("id", False), page_size=1_000)).rows[-1]
+        for each in refer:
+            with pytest.raises(BadParameter) as refused:
+                await each(first)
+            told.append(re.sub(r"'\w+'|\d+", "KEY", str(refused.value)))
+
+    trying: list[asyncio.Task[None]] = []
+
+    def on(stage: str, done: int, total: int) -> None:
+        if stage == "write" and done and not trying:
+            trying.append(asyncio.create_task(try_each(), name="others"))
+        elif trying and trying[0].done():
+            raise BrokenOff
+
+    with pytest.raises(BrokenOff):
+        await run(stand, repository, rows, on=on)
+    await trying[0]
+    return told
+
+
+async def test_nobody_refers_to_what_may_be_taken_back(stand: Stand, caplog: pytest.LogCaptureFixture) -> None:
+    if stand.database.sqlite_file is None:
+        pytest.skip("elsewhere an import is one transaction, which nobody sees before its end")
+    terminals, objects, configurations = stand.entities.terminals, stand.entities.objects, stand.entities.configurations
+    values = [terminal_values(f"n{n}", config_id=stand.config) for n in range(4_000)]
+    there = await objects.create(stand.first, {"name": "there before"})
+
+    async def import_one(row: Row) -> None:
+        try:
+            await run(stand, objects, [{"name": "of a file", "terminal_list": [row["uid"]]}])
+        except ImportRefused as error:
+            raise BadParameter("terminal_list", error.result.errors[0].reason) from None
+
+    assert (
+        await refused_beside(
+            stand,
+            terminals,
+            values,
+            lambda row: objects.create(stand.first, {"name": "o", "terminal_list": [row["uid"]]}),
+            lambda row: objects.update(stand.first, there["uid"], {"terminal_list": str(row["id"])}),
+            import_one,
+        )
+        == ["terminal_list: terminal KEY is being imported: try again when that import has ended"] * 3
+    )
+    assert await refused_beside(
+        stand,
+        configurations,
+        [{"name": f"c{n}"} for n in range(4_000)],
+        lambda row: stand.terminal("t1", config_id=row["uid"]),
+    ) == ["config_id: configuration KEY is being imported: try again when that import has ended"]
+    assert await refused_beside(
+        stand,
+        objects,
+        [{"name": f"o{n}"} for n in range(4_000)],
+        lambda row: objects.update(stand.first, there["uid"], {"object_list": [row["id"]]}),
+    ) == ["object_list: object KEY is being imported: try again when that import has ended"]
+    pages = [await each.page(stand.first) for each in (terminals, objects, configurations)]
+    assert [page.total for page in pages] == [0, 1, 1], "as it was before"
+    assert "stay, as others refer to them" not in caplog.text
+    await run(stand, terminals, values[:1_000])
+    await objects.update(stand.first, there["uid"], {"terminal_list": ["n0", "n999"]})

@@ -1,4 +1,4 @@
-"""A database is closed when nothing of it is at work any more, whatever was cancelled before."""
+"""A database is closed when nothing of it is at work any more, whatever was cancelled before; who is cancelled ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from migrated import seed
 from terrazzo.database.database import KEPT_OPEN, MORE_IN_NEED, Database
+from terrazzo.errors import Unavailable
 
 SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000) SELECT count(*) FROM n"
 
@@ -142,4 +143,50 @@ async def test_who_waits_for_a_connection_waits_once(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("database: ")]
     await asking
+    await database.close()
+
+
+async def at_work(database: Database, block: str, working: asyncio.Event | None = None) -> None:
+    """Does what a driver does at times: cancelled, it says what became of its connection, and not that."""
+    broken = sa.exc.OperationalError("SELECT 1", {}, ConnectionError("connection was closed"))
+    async with getattr(database, block)():
+        if working is None:
+            raise broken
+        working.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise broken from None
+
+
+@pytest.mark.parametrize("block", ["reading", "writing"])
+async def test_a_task_that_goes_on_after_failures_ends_when_it_is_cancelled(tmp_path: Path, block: str) -> None:
+    database = await Database.open("", data_dir=seed(tmp_path))
+    told: list[Unavailable] = []
+
+    async def follow() -> None:
+        while len(told) < 3:  # for ever, where no test is
+            try:
+                await at_work(database, block, working)
+            except Unavailable as error:
+                told.append(error)
+
+    working = asyncio.Event()
+    following = asyncio.create_task(follow(), name="whatever follows changes")
+    await working.wait()
+    following.cancel()
+    await asyncio.wait({following}, timeout=20)
+    assert following.cancelled()
+    assert told == []
+    await database.close()
+
+
+@pytest.mark.parametrize("block", ["reading", "writing"])
+async def test_a_failure_is_told_to_whoever_was_cancelled_before_and_goes_on(tmp_path: Path, block: str) -> None:
+    database = await Database.open("", data_dir=seed(tmp_path))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await at_work(database, block, asyncio.Event())
+    with pytest.raises(Unavailable, match="connection was closed"):
+        await at_work(database, block)
     await database.close()

@@ -20,8 +20,9 @@ from terrazzo.replication.in_frame import (
     Numbered,
     decode_in_frame,
     encode_in_frame,
+    most_in_frame,
 )
-from terrazzo.replication.in_position import InPosition, join_in
+from terrazzo.replication.in_position import MOST_WRITERS, InPosition, join_in, newest_writers
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 topics = st.builds(InTopic, texts, texts, texts, st.sampled_from("ranvip"), texts, st.booleans())
@@ -37,6 +38,30 @@ def _read(frame: InFrame) -> list[tuple[str, int, InMessage]]:
             message = InMessage(frame.topics[place], payload, correlation, reject)
             found.append((batch.client_id, batch.arrived_us, message))
     return found
+
+
+@pytest.mark.parametrize("topic_bytes", [64, 1_024, 65_535])
+@pytest.mark.parametrize("letter", ["a", "\u6e29", "\U0001f321"])
+def test_the_largest_report_that_limits_allow_finds_room(topic_bytes: int, letter: str) -> None:
+    """One that finds none would be tried again for ever, and nothing else of its front acknowledged."""
+    packet_bytes = 1 << 20
+    levels = letter * ((topic_bytes - 16) // len(letter.encode()))
+    uid = "u" * 64
+    topic = InTopic(f"g/{uid}/r/{levels}", f"g/{uid}#123456/r/{levels}", uid, f"r/{levels}", f"x/{uid}#123456", False)
+    frames = InFrames("f" * 32, most_in_frame(packet_bytes, topic_bytes))
+    frames.begin_batch(uid, "123456", 3, 4)
+    frames.add(InMessage(topic, b"p" * packet_bytes, reject="r" * 1_000))
+    assert len(encode_in_frame(Numbered(1, 1, frames.done[-1]))) <= most_in_frame(packet_bytes, topic_bytes)
+
+
+def test_a_position_knows_the_fronts_that_started_last() -> None:
+    """It is in each commit: fronts whose names are made up for each start don't make it longer for ever."""
+    few = {"f1": (5, 1), "f2": (3, 9)}
+    assert newest_writers(few) == few
+    many = {f"front-{number}": (number, 7) for number in range(MOST_WRITERS + 5)} | {"front-2": (10**6, 1)}
+    kept = newest_writers(many)
+    assert set(many) - set(kept) == {"front-0", "front-1", "front-3", "front-4", "front-5"}
+    assert kept["front-2"] == (10**6, 1)
 
 
 @given(batches, st.integers(2_000, 6_000))

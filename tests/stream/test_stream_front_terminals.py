@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from test_stream_reports import terminal
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStats
 from terrazzo.ports.bus import DeliveryFate
-from terrazzo.ports.stream import LogUnavailable, NobodyAnswers
+from terrazzo.ports.stream import Calls, LogUnavailable, NobodyAnswers
 from terrazzo.replication.front_events import (
     Connected,
     Disconnected,
@@ -38,12 +38,28 @@ def connected(uid: str, session: int = 1, *, is_ready: bool = True) -> Connected
     return Connected(uid, session, session, "10.0.0.7", 4711, 5, "tcp", uid, 60, is_ready)
 
 
+class HeldCalls:
+    """Requests that fronts answer when a test says so, in any order."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, FrontRequest]] = []
+        self.answers: dict[str, asyncio.Future[bool]] = {}  # by front; of the others at once
+
+    async def ask(self, node: str, body: bytes, *, timeout_s: float) -> bytes:
+        self.asked.append((node, msgspec.msgpack.decode(body, type=FrontRequest)))
+        held = self.answers.get(node)
+        return msgspec.msgpack.encode(FrontAnswer(True if held is None else await held))
+
+    async def serve(self, node: str, answer: Callable[[bytes], bytes]) -> None:
+        raise AssertionError("it is the leader who asks")
+
+
 class Leader:
     """A leader's view of fronts, and what its parts were told."""
 
-    def __init__(self, calls: JetStreamCalls) -> None:
+    def __init__(self, calls: Calls, terminals: int = 2) -> None:
         self.registry, self.presence = Registry(), PresenceRegister()
-        for number in (1, 2):
+        for number in range(1, terminals + 1):
             self.registry.put_terminal(terminal(number))
         self.ready: list[str] = []
         self.late: list[tuple[str, bytes, DeliveryFate]] = []
@@ -196,6 +212,51 @@ async def test_what_nobody_says_is_lost_and_asked_again(
     task.cancel()
     await asyncio.wait({task})
     await connection.unsubscribe(silent)
+
+
+async def test_a_front_that_does_not_answer_keeps_no_message_from_the_others() -> None:
+    calls, count = HeldCalls(), 200
+    calls.answers["slow"] = asyncio.get_running_loop().create_future()
+    leader = Leader(calls, count)
+    task = asyncio.create_task(leader.terminals.work())
+    for number in range(2, count + 1):
+        leader.terminals.on_events("slow", [connected(f"t{number}")])
+        leader.send(f"t{number}")
+    leader.terminals.on_events("swift", [connected("t1")])
+    leader.send("t1")
+    await until(lambda: leader.told == [True])
+    assert len([node for node, _ in calls.asked if node == "slow"]) == 64, "so many are under way"
+    leader.terminals.on_front_gone("slow")
+    assert leader.told == [True] + [DeliveryFate.LOST] * (count - 1)
+    calls.answers["slow"].set_result(True)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(calls.asked) == 65, "what nobody waits for any more is not asked"
+    assert len(leader.told) == count
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_what_a_former_front_says_is_not_about_what_another_one_was_asked() -> None:
+    calls = HeldCalls()
+    former = calls.answers["f"] = asyncio.get_running_loop().create_future()
+    leader = Leader(calls)
+    task = asyncio.create_task(leader.terminals.work())
+    leader.terminals.on_events("f", [connected("t1")])
+    leader.send("t1")
+    await until(lambda: len(calls.asked) == 1)
+    leader.terminals.on_events("g", [connected("t1", 2)])
+    assert leader.told == [DeliveryFate.LOST]
+    leader.send("t1")
+    await until(lambda: leader.told == [DeliveryFate.LOST, True])
+    former.set_result(False)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert leader.told == [DeliveryFate.LOST, True], "it is sent, and its fate is not known"
+    leader.terminals.on_events("g", [Fate("t1", b"c", "delivered")])
+    assert leader.told == [DeliveryFate.LOST, True, DeliveryFate.DELIVERED]
+    task.cancel()
+    await asyncio.wait({task})
 
 
 async def test_a_cancellation_that_comes_with_a_message_is_not_lost() -> None:

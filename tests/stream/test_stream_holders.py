@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
 
+from terrazzo.embedded.front_hooks import take_over
 from terrazzo.replication.front_lease import FRONT_PREFIX, FrontLease, decode_front
 from terrazzo.replication.holders import Holder, Holders, HolderSilent
+from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.jetstream import Connection, JetStreamRecords
+from terrazzo_broker.hooks import Refuse
 
 LEASE_S = 0.5
 
@@ -52,7 +56,7 @@ class Fronts:
         self.all[node] = made
         return made
 
-    async def end(self, node: str, uid: str) -> bool:
+    async def end(self, node: str, uid: str, timeout_s: float) -> bool:
         if node in self.silent:
             return False
         self.ended.append((node, uid))
@@ -120,3 +124,23 @@ async def test_a_later_start_has_what_an_earlier_one_had(both: Fronts) -> None:
     await again.take("t")
     await both.all["f2"].take("t")
     assert both.ended == [("f1", "t")], "the start that is there is asked"
+
+
+async def test_no_room_for_one_more_is_said_with_the_key_that_gives_it(
+    connection: Connection, fronts: JetStreamRecords, caplog: pytest.LogCaptureFixture
+) -> None:
+    few = JetStreamRecords(connection, "clients", most_bytes=1_000, room="stream.in_gib")
+    await few.open()
+    both = Fronts(few, fronts)
+    first, second = await both.add("f1", 1), await both.add("f2", 2)
+    refused: list[str] = []
+    for number in range(10):
+        refusal = await take_over(first, f"t{number}", SparseLog(logging.getLogger("here")))
+        if isinstance(refusal, Refuse):
+            refused.append(f"t{number}")
+            assert (int(refusal.reason), refusal.message.partition(" to note")[0]) == (0x88, "there is no room")
+    assert refused, "1,000 bytes are few"
+    assert "t0" not in refused
+    assert not first.holds(refused[0])
+    assert "-clients is full: maximum bytes exceeded: give it more (stream.in_gib)" in caplog.text
+    assert await take_over(second, "t0", SparseLog(logging.getLogger("here"))) is None, "one that is known goes on"

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from terrazzo.ports.stream import LogUnusable, RecordChanged, Revision
+from terrazzo.ports.stream import LogFull, LogUnusable, RecordChanged, Revision
 from terrazzo_adapters.jetstream.connection import Connection, Refused
 from terrazzo_adapters.jetstream.streams import make_stream
 
@@ -16,11 +16,22 @@ _MOST_KEYS = 10_000
 
 
 class JetStreamRecords:
-    """``Records`` in the bucket ``<name>-<kind>``, laid out as NATS's own tools read it (``nats kv``)."""
+    """``Records`` in the bucket ``<name>-<kind>``, laid out as NATS's own tools read it (``nats kv``).
 
-    def __init__(self, connection: Connection, kind: str = "cluster", *, most_bytes: int = 16 << 20) -> None:
+    ``room``: the key of the configuration that says how much it may have.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        kind: str = "cluster",
+        *,
+        most_bytes: int = 16 << 20,
+        room: str = "stream.log_gib",
+    ) -> None:
         self._connection = connection
         self._most_bytes = most_bytes
+        self._room = room
         self._bucket = f"{connection.settings.name}-{kind}"
         self._stream = f"KV_{self._bucket}"
 
@@ -41,6 +52,7 @@ class JetStreamRecords:
                 "allow_rollup_hdrs": True,
                 "deny_delete": True,
             },
+            room=self._room,
         )
 
     async def get(self, key: str) -> Revision | None:
@@ -90,6 +102,8 @@ class JetStreamRecords:
         except Refused as error:
             if error.code == _WRONG_LAST:
                 raise RecordChanged(key) from None
+            if error.is_full:
+                raise LogFull(f"the bucket {self._bucket} is full: {error.text}: give it more ({self._room})") from None
             raise LogUnusable(f"stream.url: {error}") from None
 
     async def _deletion(self, key: str) -> int:

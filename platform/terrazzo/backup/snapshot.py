@@ -11,7 +11,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -70,23 +70,43 @@ async def take_snapshot(database: Database, parts: Mapping[str, Checkpointed], d
     return Moment(copy.kind, rows, held_ms)
 
 
-def _link_rest(data_dir: Path, folder: Path, taken: frozenset[str]) -> None:
-    """Links or copies what no part has taken: uploaded files, keys, and what was seen last."""
+def rest_of(data_dir: Path, without: Collection[str]) -> Iterator[Path]:
+    """The files of a data folder, relative to it, that no part of the platform has open.
+
+    A link that lies in the folder itself is followed, as the platform does: to files on another disk, to a key that
+    somebody mounts. Deeper there are none, unless somebody else made them.
+
+    Args:
+        without: folders in it that are left out.
+    """
     waiting = [Path()]
     while waiting:
         inside = waiting.pop()
         for entry in os.scandir(data_dir / inside):
             below = inside / entry.name
-            if entry.is_symlink() or below.as_posix() in taken or (not inside.parts and _is_left_out(entry.name)):
+            if below.as_posix() in without or (not inside.parts and _is_left_out(entry.name)):
+                continue
+            if entry.is_symlink() and (inside.parts or _is_around(data_dir, Path(entry.path))):
                 continue
             if entry.is_dir():
                 waiting.append(below)
             elif entry.is_file():
-                _bring(Path(entry.path), folder / below, is_final=inside.parts[:1] == (UPLOADS,))
+                yield below
+
+
+def _is_around(data_dir: Path, link: Path) -> bool:
+    """Whether a link leads to the data folder itself, or to one that it is in."""
+    return data_dir.resolve().is_relative_to(link.resolve())
 
 
 def _is_left_out(name: str) -> bool:
     return name in NOT_KEPT or name.startswith(".")
+
+
+def _link_rest(data_dir: Path, folder: Path, taken: frozenset[str]) -> None:
+    """Links or copies what no part has taken: uploaded files, keys, and what was seen last."""
+    for path in rest_of(data_dir, taken):
+        _bring(data_dir / path, folder / path, is_final=path.parts[0] == UPLOADS)
 
 
 def _bring(source: Path, target: Path, *, is_final: bool) -> None:

@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import shorten
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.lookup import match_key, storable
+from terrazzo.metadata.lookup import being_imported, match_key, storable
 from terrazzo.reasons import say
 
-_AMBIGUOUS = -1
+_AMBIGUOUS, _UNFINISHED = -1, -2
 
 
 class References:
@@ -27,16 +27,21 @@ class References:
         """The id of the company's record with this key; of any company's where ``company`` is None.
 
         Raises:
-            BadParameter: there is none, or several have the name.
+            BadParameter: there is none, several have the name, or it is being imported itself.
         """
         place = (entity.name, company, key)
         if place not in self._found:
-            self._found[place] = await self._look(entity, key, company)
+            found = await self._look(entity, key, company)
+            if found is not None and await being_imported(self._connection, entity, [found]):
+                found = _UNFINISHED
+            self._found[place] = found
         found = self._found[place]
         if found is None:
             raise BadParameter(field, say("no_record_by_key", entity=entity.name, key=shorten(key)))
         if found == _AMBIGUOUS:
             raise BadParameter(field, say("several_records_named", entity=entity.name, key=shorten(key)))
+        if found == _UNFINISHED:
+            raise BadParameter(field, say("record_being_imported", entity=entity.name, key=shorten(key)))
         return found
 
     async def _look(self, entity: Entity, key: Any, company: int | None) -> int | None:

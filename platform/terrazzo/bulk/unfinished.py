@@ -3,7 +3,7 @@
 An SQLite database has one writer. An import of 100,000 records in one transaction would have everybody's events,
 commands and logins wait for half a minute. In pieces it is on the record which ones it has made; the last transaction
 strikes them off that record, and whatever is on it and not being written is taken back: after an error at once, after
-a kill at the next start.
+a kill at the next start. Until its end nothing may refer to a record of it (``metadata.lookup.being_imported``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_log import FrontLog
 from terrazzo.embedded.hooks import PlatformHooks
 from terrazzo.ports.bus import DeliveryFate
-from terrazzo.ports.stream import LogUnavailable
+from terrazzo.ports.stream import LogFull, LogUnavailable
 from terrazzo.replication.front_events import (
     Connected,
     Disconnected,
@@ -60,13 +60,7 @@ class FrontHooks(PlatformHooks):
             return Challenge(verdict.data, lambda data: self._proceed(request, verdict, data))
         is_terminal = isinstance(verdict, Accept) and isinstance(verdict.identity, TerminalLink)
         if is_terminal and not request.reauthentication:
-            try:
-                await self._holders.take(request.client_id)
-            except (HolderSilent, LogUnavailable) as error:
-                self._failure_log.warning("%s can't log in: %s", request.client_id, error)
-                return Refuse(
-                    ConnAckReasonCode.SERVER_UNAVAILABLE, "it isn't known where else this client id is connected"
-                )
+            return await take_over(self._holders, request.client_id, self._failure_log) or verdict
         return verdict
 
     async def _proceed(self, request: ConnectRequest, challenge: Challenge, data: bytes) -> Verdict:
@@ -97,6 +91,19 @@ class FrontHooks(PlatformHooks):
         super().on_subscribed(client, filters)
         if isinstance(client.identity, TerminalLink):
             self._log.tell(Ready(client.client_id))
+
+
+async def take_over(holders: Holders, client_id: str, failure_log: SparseLog) -> Refuse | None:
+    """Makes a client id this front's; the refusal where that isn't certain."""
+    try:
+        await holders.take(client_id)
+    except (HolderSilent, LogFull, LogUnavailable) as error:
+        failure_log.warning("%s can't log in: %s", client_id, error)
+        why = "it isn't known where else this client id is connected"
+        if isinstance(error, LogFull):
+            why = "there is no room to note where this client id is connected"
+        return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, why)
+    return None
 
 
 def connected(client: Client) -> Connected:

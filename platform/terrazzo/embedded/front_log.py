@@ -86,15 +86,17 @@ class FrontLog:
         self._turn = asyncio.Lock()  # one frame in flight
         self._events: list[FrontEvent] = []  # that are in no frame yet
         self._is_roll_due = False
+        self._is_over = False  # too many wait: of what comes, fates alone are kept until all terminals are named
         self._wake = asyncio.Event()
         self.call_roll: Callable[[], Iterable[Connected]] = tuple  # names all connected terminals
 
     def tell(self, event: FrontEvent) -> None:
         """Has the leader told of an event, before the reports that are taken from now on."""
-        if len(self._events) >= _MOST_EVENTS:  # who is there is named once the log takes it
+        if len(self._events) >= _MOST_EVENTS and not self._is_over:  # who is there is named once the log takes it
             self._events = [each for each in self._events if isinstance(each, Fate)]  # of one message to each
-            self._is_roll_due = True
-        self._events.append(event)
+            self._is_over = self._is_roll_due = True
+        if isinstance(event, Fate) or not self._is_over:
+            self._events.append(event)
         self._wake.set()
 
     def tell_all(self) -> None:
@@ -169,7 +171,7 @@ class FrontLog:
         return [self._numbered(frame) for frame in frames.done if frame.batches]
 
     def _encode_events(self) -> list[tuple[str, bytes]]:
-        events, self._events = self._events, []
+        events, self._events, self._is_over = self._events, [], False
         if self._is_roll_due:
             self._is_roll_due = False
             self.stats.rolls += 1

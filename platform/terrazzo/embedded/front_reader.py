@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.front_terminals import FrontTerminals
 from terrazzo.ingest.commit_group import CommitGroup
 from terrazzo.ingest.pipeline import IngestPipeline
@@ -19,7 +20,7 @@ from terrazzo.ports.store import NO_NOTES, Notes, StoreUnavailable
 from terrazzo.ports.stream import Logged, LogUnavailable, ReplicatedLog
 from terrazzo.reasons import say
 from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, decode_in_frame
-from terrazzo.replication.in_position import IN_NOTE, InPosition
+from terrazzo.replication.in_position import IN_NOTE, InPosition, newest_writers
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.presence import PresenceRegister
@@ -142,6 +143,7 @@ class FrontReader:
         self._unsettled = 0  # batches in the ingest
         self._settled = asyncio.Event()
         self._clients: dict[str, Client] = {}  # bounded by the number of terminals
+        registry.terminal_changes.listen(self._on_terminal)
         self._tags: dict[InTopic, tuple[object, ReportTag]] = {}
         self._is_lost = self._is_ending = False
         self._failure_log = SparseLog(_log)
@@ -172,6 +174,10 @@ class FrontReader:
                     await asyncio.sleep(attempts.failed() or 0)
         finally:
             await reader.close()
+
+    def _on_terminal(self, before: Terminal | None, after: Terminal | None) -> None:
+        if before is not None and after is None:
+            self._clients.pop(before.uid, None)
 
     def cut(self) -> None:
         """The ingest could not store something: what is in the log has to be read again, by another start."""
@@ -204,6 +210,7 @@ class FrontReader:
             self.stats.open -= 1
             self.stats.open_bytes -= frame.size
         begun = self._begun | {frame.sequence: frame.stored for frame in self._open if any(frame.stored)}
+        writers = newest_writers(writers)
         self._position = msgspec.structs.replace(position, sequence=sequence, writers=writers, begun=begun)
         self.stats.sequence = sequence
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 _ANSWER_S = 3.0  # within which a front says whether it has sent a message
 _AGAIN_S = 5.0  # after which one is tried again of which it didn't say
-_AT_ONCE = 64  # requests that are under way at a time
+_AT_ONCE = 64  # requests to a front that are under way at a time: one that is slow keeps none from the others
 _NOT_NAMED = "its front doesn't name it any more"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -60,13 +61,14 @@ class _Elsewhere(msgspec.Struct):
 
 
 class _Request(NamedTuple):
-    """What a front is asked: to send a message, or to end a connection (without ``correlation``)."""
+    """What a front is asked: to send a message, or to end a connection (without ``on_fate``)."""
 
     node: str
     uid: str
     body: bytes  # a ``FrontRequest``
     correlation: bytes
     on_sent: Callable[[bool], None]
+    on_fate: Callable[[DeliveryFate], None] | None
 
 
 class FrontTerminals:
@@ -104,7 +106,8 @@ class FrontTerminals:
         self._on_late_fate = on_late_fate
         self._terminals: dict[str, _Elsewhere] = {}
         self._waiting: dict[str, dict[bytes, Callable[[DeliveryFate], None]]] = {}  # by uid: one or two of each
-        self._requests: list[_Request] = []  # the same
+        self._requests: dict[str, deque[_Request]] = {}  # the same, by front
+        self._under_way: Counter[str] = Counter()  # of these, by front
         self._wake = asyncio.Event()
         self._failure_log = SparseLog(_log)
 
@@ -238,25 +241,46 @@ class FrontTerminals:
             return
         self._waiting.setdefault(uid, {})[correlation] = on_fate
         body = _encode(SendRequest(self._epoch, uid, payload, correlation))
-        self._requests.append(_Request(found.node, uid, body, correlation, on_sent))
-        self._wake.set()
+        self._request(_Request(found.node, uid, body, correlation, on_sent, on_fate))
 
     def _have_ended(self, node: str, uid: str) -> None:
         """Has a front end a connection, as the terminal is connected to this node by now."""
-        self._requests.append(_Request(node, uid, _encode(EndRequest(uid)), b"", lambda is_done: None))
+        self._request(_Request(node, uid, _encode(EndRequest(uid)), b"", lambda is_done: None, None))
+
+    def _request(self, request: _Request) -> None:
+        self._requests.setdefault(request.node, deque()).append(request)
         self._wake.set()
 
     async def work(self) -> None:
         """Asks fronts to send what is to be sent."""
-        while True:
-            self._wake.clear()
-            while self._requests:
-                some, self._requests = self._requests[:_AT_ONCE], self._requests[_AT_ONCE:]
-                await asyncio.gather(*map(self._ask, some))
-            await self._wake.wait()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._wake.clear()
+                for node, waiting in list(self._requests.items()):
+                    while waiting and self._under_way[node] < _AT_ONCE:
+                        self._under_way[node] += 1
+                        group.create_task(self._ask_counted(waiting.popleft()), name=f"request to the front {node}")
+                    if not waiting:
+                        del self._requests[node]
+                await self._wake.wait()
+
+    async def _ask_counted(self, request: _Request) -> None:
+        try:
+            if self._is_wanted(request):
+                await self._ask(request)
+        finally:
+            self._under_way[request.node] -= 1
+            if not self._under_way[request.node]:
+                del self._under_way[request.node]
+            self._wake.set()
+
+    def _is_wanted(self, request: _Request) -> bool:
+        """Whether somebody waits for this very request, and not for another one of the same message, or for none."""
+        if request.on_fate is None:
+            return True
+        return self._waiting.get(request.uid, {}).get(request.correlation) is request.on_fate
 
     async def _ask(self, request: _Request) -> None:
-        uid, correlation = request.uid, request.correlation
         try:
             answer = _decode_answer(await self._calls.ask(request.node, request.body, timeout_s=_ANSWER_S))
         except NobodyAnswers:
@@ -264,10 +288,10 @@ class FrontTerminals:
         except (LogUnavailable, msgspec.MsgspecError) as error:
             self._on_unanswered(request, error)
             return
-        if correlation not in self._waiting.get(uid, {}):
+        if request.on_fate is None or not self._is_wanted(request):
             return  # the connection has ended, or it was acknowledged, before the front's answer came
         if not answer.is_done:
-            self._take(uid, correlation)
+            self._take(request.uid, request.correlation)
         self.stats.sent += answer.is_done
         self.stats.absent += not answer.is_done
         request.on_sent(answer.is_done)
@@ -276,9 +300,9 @@ class FrontTerminals:
         """Nobody knows whether it was sent: it counts as lost, and its terminal has to be asked again in a while."""
         self.stats.unanswered += 1
         self._failure_log.warning("a message to %s: %s", request.uid, error)
-        on_fate = self._take(request.uid, request.correlation)
-        if on_fate is not None:
-            on_fate(DeliveryFate.LOST)
+        if request.on_fate is not None and self._is_wanted(request):
+            self._take(request.uid, request.correlation)
+            request.on_fate(DeliveryFate.LOST)
             asyncio.get_running_loop().call_later(_AGAIN_S, self._ready_again, request.uid)
 
     def _ready_again(self, uid: str) -> None:

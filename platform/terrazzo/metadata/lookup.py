@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
+from terrazzo.database.one_of import one_of
+from terrazzo.database.tables.imports import UNFINISHED_IMPORT
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.reasons import say
 
@@ -41,14 +43,28 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
     """The id of the company's record with this key (id or uid).
 
     Raises:
-        BadParameter: there is none; its message starts with ``field``, the column that the key was given for.
+        BadParameter: there is none, or it is being imported; its message starts with ``field``, the column that the
+            key was given for.
     """
     clause, order = match_key(entity, key)
     query = sa.select(entity.table.c.id).where(clause, entity.table.c[entity.company] == company)
     found = (await connection.execute(query.order_by(order).limit(1))).scalar()
     if found is None:
         raise BadParameter(field, say("no_such_record", entity=entity.name, key=shorten(key)))
+    if await being_imported(connection, entity, [found]):
+        raise BadParameter(field, say("record_being_imported", entity=entity.name, key=shorten(key)))
     return int(found)
+
+
+async def being_imported(connection: AsyncConnection, entity: Entity, ids: Collection[int]) -> set[int]:
+    """Which of these records are of an import that has not come to its end: they may be taken back, and nothing may
+    refer to them until then. There are such with SQLite alone, elsewhere an import is one transaction."""
+    if not ids or connection.dialect.name != "sqlite":
+        return set()
+    each = sa.func.json_each(UNFINISHED_IMPORT.c.record_ids).table_valued("value")
+    query = sa.select(each.c.value).select_from(UNFINISHED_IMPORT.join(each, sa.true()))
+    query = query.where(UNFINISHED_IMPORT.c.entity == entity.name, one_of(each.c.value, ids))
+    return set((await connection.execute(query)).scalars())
 
 
 def users_of(entity: Entity, others: Iterable[Entity]) -> list[tuple[Entity, Field]]:

@@ -144,6 +144,7 @@ class Records(Protocol):
 
         Raises:
             RecordChanged: it has another.
+            LogFull: there is no room for one more.
             LogUnavailable: unknown.
         """
 

@@ -69,6 +69,7 @@ SENTENCES = {
     "element_expected_text": "element {element}: expected text of 1 to 320 characters",
     "record_in_use": "{record} is in use by {user} {uids}{more}",
     "no_such_record": "no {entity} {key}",
+    "record_being_imported": "{entity} {key} is being imported: try again when that import has ended",
     "company_of_others": "{field}: another company's records are not yours to make",
     "no_company": "no company {company}",
     "has_expired": "has expired",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from terrazzo.ports.stream import LogUnavailable, RecordChanged, Records
+from terrazzo.ports.stream import LogUnavailable, RecordChanged, Records, Revision
 from terrazzo.replication.members import NodeTaken
 
 FRONT_PREFIX = "front."
@@ -80,21 +80,37 @@ class FrontLease:
             NodeTaken: somebody writes it.
             LogUnavailable: unknown.
         """
+        least = now_us
+        while True:
+            found, epoch = await self._ended()
+            least, began_s = max(least, epoch + 1), self._clock()
+            wanted = msgspec.structs.replace(self._own, epoch=least)
+            try:
+                self._revision = await self._records.put(
+                    self._key, msgspec.json.encode(wanted), revision=0 if found is None else found.revision
+                )
+            except RecordChanged:
+                continue  # declared dead at this very moment, or another start of it was faster: it is looked at again
+            self._own, self._renewed_s = wanted, began_s
+            return
+
+    async def _ended(self) -> tuple[Revision | None, int]:
+        """The record once no earlier start has it any more, None where there is none; and the epoch of the last one."""
         found = await self._records.get(self._key)
-        before = FrontRecord("", "", 0) if found is None else decode_front(found.value)
-        while found is not None and not before.is_free:
+        epoch = 0
+        while found is not None:
+            record = decode_front(found.value)
+            epoch = max(epoch, record.epoch)
+            if record.is_free:
+                break
             await asyncio.sleep(self._lease_s)
             again = await self._records.get(self._key)
             if again is not None and again.revision == found.revision:
                 break
-            after = FrontRecord("", "", 0) if again is None else decode_front(again.value)
-            if again is not None and not after.is_free:
+            if again is not None and not decode_front(again.value).is_free:
                 raise NodeTaken(self._taken)
-            found, before = again, msgspec.structs.replace(after, epoch=max(before.epoch, after.epoch))  # declared dead
-        began_s = self._clock()
-        wanted = msgspec.structs.replace(self._own, epoch=max(before.epoch + 1, now_us))
-        self._revision = await self._put(wanted, 0 if found is None else found.revision)
-        self._own, self._renewed_s = wanted, began_s
+            found = again  # declared dead, or forgotten
+        return found, epoch
 
     async def renew(self, *, version: str, seen_us: int, clients: int, frames: int) -> None:
         """Shows that this front lives, and how it is.

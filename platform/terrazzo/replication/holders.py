@@ -7,6 +7,7 @@ until its lease is over, and declared dead then: it can acknowledge nothing any 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -15,8 +16,12 @@ from terrazzo.ports.stream import RecordChanged, Records, Revision
 from terrazzo.replication.front_lease import FRONT_PREFIX, decode_front
 from terrazzo.replication.lease import LeaseWatch
 
-_LOOK_S = 0.2
+_LOOK_S = 0.2  # or a tenth of the lease
+_ANSWER_S = 1.0  # or a quarter of it, within which a holder ends a connection: a lease is looked at all the while
 _MOST_LEASES = 2.0  # so many leases long the holder is waited for
+
+End = Callable[[str, str, float], Awaitable[bool]]
+"""Has a front end its connection of a client id within so many seconds; False where it doesn't answer."""
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
@@ -36,7 +41,6 @@ class Holders:
     Args:
         clients: the records of client ids.
         fronts: those of fronts.
-        end: has another front end a connection; False where it doesn't answer.
         own: this front.
         clock: seconds of one steady clock.
     """
@@ -45,7 +49,7 @@ class Holders:
         self,
         clients: Records,
         fronts: Records,
-        end: Callable[[str, str], Awaitable[bool]],
+        end: End,
         *,
         own: Holder,
         lease_s: float,
@@ -58,7 +62,9 @@ class Holders:
         self._lease_s = lease_s
         self._clock = clock
         self._held: set[str] = set()  # whose records name this front: bounded by the number of terminals
-        self._taking: dict[str, bool] = {}  # that are being taken: whether another front has asked for them meanwhile
+        self._look_s, self._answer_s = min(_LOOK_S, lease_s / 10), min(_ANSWER_S, lease_s / 4)
+        self._asked: dict[str, int] = {}  # that are being taken: how often another front has asked for them meanwhile
+        self._taking: Counter[str] = Counter()  # how many connections take each
 
     def holds(self, uid: str) -> bool:
         """Whether a client id is this front's, as nobody has asked for it since it was taken."""
@@ -67,42 +73,46 @@ class Holders:
     def let_go(self, uid: str) -> None:
         """Another front has it from now on."""
         self._held.discard(uid)
-        if uid in self._taking:
-            self._taking[uid] = True
+        if uid in self._asked:
+            self._asked[uid] += 1
 
     async def take(self, uid: str) -> None:
         """Makes a client id this front's; no other front has a connection of it then.
 
         Raises:
             HolderSilent: it may have.
+            LogFull: there is no room to say so.
             LogUnavailable: nobody knows.
         """
-        self._taking[uid] = False
+        self._taking[uid] += 1
+        self._asked.setdefault(uid, 0)
         try:
             await self._take(uid)
+            self._held.add(uid)
         finally:
-            self._taking.pop(uid, None)
-        self._held.add(uid)
+            self._taking[uid] -= 1
+            if not self._taking[uid]:
+                del self._taking[uid], self._asked[uid]
 
     async def _take(self, uid: str) -> None:
         key, watch = uid.encode().hex(), LeaseWatch(self._lease_s)
         ends_s = self._clock() + _MOST_LEASES * self._lease_s
         while True:
+            asked = self._asked[uid]
             found = await self._clients.get(key)
             holder = None if found is None else _holder(found)
             if holder is not None and holder != self._own and not await self._has_let_go(uid, holder, watch):
                 if self._clock() > ends_s:
                     raise HolderSilent(f"the front {holder.node} doesn't answer, and its lease isn't over")
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(self._look_s)
                 continue
-            self._taking[uid] = False
             try:
-                if holder != self._own:
+                if holder != self._own or uid not in self._held:  # who has asked for it finds another revision then
                     value = msgspec.msgpack.encode(self._own)
                     await self._clients.put(key, value, revision=found.revision if found is not None else 0)
             except RecordChanged:
                 continue  # another front was faster: it is asked
-            if not self._taking.get(uid):
+            if asked == self._asked[uid]:
                 return
 
     async def _has_let_go(self, uid: str, holder: Holder, watch: LeaseWatch) -> bool:
@@ -113,9 +123,10 @@ class Holders:
         record = None if found is None else decode_front(found.value)
         if found is None or record is None or record.is_free or record.epoch != holder.epoch:
             return True
-        if await self._end(holder.node, uid):
+        is_over = watch.may_take(found, self._clock())
+        if await self._end(holder.node, uid, self._answer_s):
             return True
-        if not watch.may_take(found, self._clock()):
+        if not is_over:
             return False
         dead = msgspec.structs.replace(record, is_free=True)
         try:

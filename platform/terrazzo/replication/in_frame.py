@@ -23,6 +23,8 @@ _FRAME_BYTES = 512  # of a frame without batches, its node's name among them
 _PARTS_BYTES = 64  # of a batch or a tag without its texts
 _MESSAGE_BYTES = 32  # of a message beside its bytes
 _CHARACTER_BYTES = 4
+_TEXTS_BYTES = 64 << 10  # of the names, the reason and the like of one report
+_TOPIC_TIMES = 3 * _CHARACTER_BYTES  # how often a byte of a topic counts: it is in full, in the series, in the channel
 
 
 class InTopic(msgspec.Struct, frozen=True, array_like=True):
@@ -104,6 +106,11 @@ def decode_in_frame(data: bytes) -> Numbered:
         if len(batch.topics) != len(batch.payloads) or any(not 0 <= place < count for place in batch.topics):
             raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
     return Numbered(epoch, number, frame)
+
+
+def most_in_frame(packet_bytes: int, topic_bytes: int) -> int:
+    """The bytes that a frame needs for the largest report, by the limits of packets and of topics in them."""
+    return packet_bytes + _TOPIC_TIMES * topic_bytes + _TEXTS_BYTES
 
 
 class InFrames:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
+
 import msgspec
 
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.stream import LogState, LogWentBack
+
+MOST_WRITERS = 1_000
+"""Fronts of which a position knows the last frame: those that started last. It is written with each commit."""
 
 IN_NOTE = "cluster/in"
 """The note of the store that has the position, written in the commit of the records."""
@@ -26,6 +31,16 @@ class InPosition(msgspec.Struct, frozen=True, array_like=True):
     def encode(self) -> bytes:
         """As a note's value."""
         return msgspec.msgpack.encode(self)
+
+
+def newest_writers(writers: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """At most ``MOST_WRITERS`` of them; epochs are times of starts, so that a front that is gone is left out first.
+
+    What a front sends twice it sends within minutes: of one that is left out nothing comes any more.
+    """
+    if len(writers) <= MOST_WRITERS:
+        return writers
+    return dict(nlargest(MOST_WRITERS, writers.items(), key=lambda each: each[1]))
 
 
 async def read_in_position(store: TimeSeriesStore, log: LogState) -> InPosition:

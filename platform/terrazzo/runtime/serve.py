@@ -73,6 +73,7 @@ __all__ = ["ListenAddresses", "Platform", "Ports", "Stream", "new_bridge", "new_
 
 _RETENTION_S = 3_600.0
 _CLIENTS_PART = 16  # of what fronts' reports may have, the part that records of client ids may have beside it
+_CLIENTS_LEAST = 16 << 20  # bytes: of 100,000 client ids; one has about 150
 
 
 class Platform:
@@ -354,7 +355,8 @@ async def open_stream(config: Config) -> Stream:
         raise
     reports = jetstream.JetStreamLog(connection, kind="in")
     calls = jetstream.JetStreamCalls(connection)
-    clients = jetstream.JetStreamRecords(connection, "clients", most_bytes=most_in_bytes // _CLIENTS_PART)
+    clients_bytes = max(_CLIENTS_LEAST, most_in_bytes // _CLIENTS_PART)
+    clients = jetstream.JetStreamRecords(connection, "clients", most_bytes=clients_bytes, room="stream.in_gib")
     return Stream(log, records, reports, clients, calls, sync, connection.stats, connection.close)
 
 

@@ -53,7 +53,7 @@ from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
 from terrazzo.ports.tracing import HEADER as TRACEPARENT
-from terrazzo.reasons import reason_of, told_by
+from terrazzo.reasons import reason_of, say, told_by
 from terrazzo.sparse_log import SparseLog
 
 _ANSWER = web.ResponseKey("answer", Answer)
@@ -425,11 +425,13 @@ async def _refuse_path(request: web.Request) -> web.StreamResponse:
 
 
 def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) -> web.Response:
-    info = _reason(request, refusal)
+    field, reason = _reason(request, refusal)
+    info = f"{field}: {reason}" if field else reason
     traffic.refuse(refusal.status)
     _log.warning("refused %s from %s: %s", refusal.status, client_address(request), info)
     code = NOT_PERMITTED if isinstance(refusal, web.HTTPForbidden) else BAD_PARAMETER
-    response = _respond(UNREAD.failure(Failure(code, info, refusal.status)))
+    told = reason_of(reason, field=field)
+    response = _respond(UNREAD.failure(Failure(code, info, refusal.status, reason=told)))
     if isinstance(refusal, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = refusal.headers["Allow"]
     if isinstance(refusal, web.HTTPRequestTimeout):
@@ -452,20 +454,28 @@ def _refuse_body(request: web.Request, refusal: BodyRefused, traffic: Traffic) -
     )
 
 
-def _reason(request: web.Request, refusal: web.HTTPException) -> str:
+def _reason(request: web.Request, refusal: web.HTTPException) -> tuple[str, str]:
+    """What a refusal is about, empty where its text says so itself, and the reason."""
     match refusal:
         case web.HTTPNotFound():
-            return f"path: nothing is at {request.path[:200]}; /docs has all paths"
+            return "path", _unknown_path(request.path)
         case web.HTTPMethodNotAllowed():
-            return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
+            allowed = refusal.headers["Allow"]
+            return "method", say("method_not_allowed", method=request.method, allowed=allowed)
+        case web.HTTPUnsupportedMediaType():
+            got = request.headers.get("Content-Type", "")[:100]
+            return "Content-Type", say("expected_media_type", expected=_JSON, got=got)
         case (
             web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed() | web.HTTPServiceUnavailable()
         ):
-            return str(refusal.text)
-        case web.HTTPUnsupportedMediaType():
-            return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
-        case web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed():
-            return str(refusal.text)
-        case web.HTTPServiceUnavailable():
-            return str(refusal.text)
-    return refusal.reason
+            return "", str(refusal.text)
+    return "", refusal.reason
+
+
+def _unknown_path(path: str) -> str:
+    """That nothing is there, and the action that was probably meant."""
+    name = path.rpartition("/")[2]
+    near = TABLE.near_actions.nearest(name) if path == action_path(name) else ""
+    if near:
+        return say("path_unknown_near", path=path[:200], near=action_path(near))
+    return say("path_unknown", path=path[:200])

@@ -8,34 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from terrazzo.backup.resting import copy_folder
-from terrazzo.backup.snapshot import NOT_KEPT, UPLOADS
-
-
-def rest_of(data_dir: Path, without: Collection[str]) -> Iterator[Path]:
-    """The files of a data folder, relative to it, that no part of the platform has open.
-
-    Args:
-        without: folders in it that are left out.
-    """
-    waiting = [Path()]
-    while waiting:
-        inside = waiting.pop()
-        for entry in os.scandir(data_dir / inside):
-            below = inside / entry.name
-            if entry.is_symlink() or below.as_posix() in without or (not inside.parts and _stays(entry.name)):
-                continue
-            if entry.is_dir():
-                waiting.append(below)
-            elif entry.is_file():
-                yield below
-
-
-def _stays(name: str) -> bool:
-    return name in NOT_KEPT or name.startswith(".")
+from terrazzo.backup.snapshot import UPLOADS, rest_of
 
 
 def size_of_rest(data_dir: Path, without: Collection[str]) -> int:

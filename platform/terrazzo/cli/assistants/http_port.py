@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -25,23 +26,28 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A peer is there; it has ten seconds, and less where many are silent."""
         super().connection_made(transport)
-        self._silent[self] = None
-        self._deadline = self.loop.call_later(_HEAD_S, transport.close)
-        if len(self._silent) > _MOST_SILENT:
-            oldest = next(iter(self._silent))
-            oldest._forget_deadline()
-            oldest.transport.close()
+        self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """A head that is whole ends the wait; one that comes in drops doesn't."""
+        """A head that is whole ends the wait; one that comes in drops doesn't, the first one or a later one."""
         super().data_received(data)
-        if self.cycle is not None:
+        if self.conn.their_state is not h11.IDLE:
             self._forget_deadline()
+        elif self._deadline is None and not self.transport.is_closing():
+            self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The peer is gone."""
         self._forget_deadline()
         super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        self._silent[self] = None
+        self._deadline = self.loop.call_later(_HEAD_S, self.transport.close)
+        if len(self._silent) > _MOST_SILENT:
+            oldest = next(iter(self._silent))
+            oldest._forget_deadline()
+            oldest.transport.close()
 
     def _forget_deadline(self) -> None:
         self._silent.pop(self, None)

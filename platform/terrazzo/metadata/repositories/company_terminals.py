@@ -11,7 +11,7 @@ from terrazzo.database.field import shorten
 from terrazzo.database.one_of import one_of
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import TERMINAL
-from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.lookup import as_id, being_imported
 from terrazzo.reasons import say
 
 
@@ -37,17 +37,18 @@ class NamedTerminals:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
         self._by_key: dict[str | int, tuple[str, int] | None] = {}  # uid and company; None: there is no such terminal
+        self._unfinished: set[str] = set()  # uids of those that are being imported
 
     async def look_up(self, keys: Iterable[int | str]) -> None:
         """Looks up these in place of what was looked up before; a text is a uid, or else the digits of an id."""
-        self._by_key = {}
+        self._by_key, self._unfinished = {}, set()
         await self._add(keys)
 
     async def uids(self, keys: list[int | str], company: int) -> list[str]:
         """The uids of a company's terminals with these uids or ids, in order.
 
         Raises:
-            BadParameter: the company has no such terminal, or it is listed twice.
+            BadParameter: the company has no such terminal, it is being imported, or it is listed twice.
         """
         await self._add(key for key in keys if key not in self._by_key)
         uids: dict[str, None] = {}
@@ -55,6 +56,9 @@ class NamedTerminals:
             uid = self._uid(key, company)
             if uid is None:
                 raise BadParameter("terminal_list", say("no_terminal", terminal=shorten(key)))
+            if uid in self._unfinished:
+                told = say("record_being_imported", entity=TERMINAL.name, key=shorten(key))
+                raise BadParameter("terminal_list", told)
             if uid in uids:
                 raise BadParameter("terminal_list", say("terminal_twice", terminal=uid))
             uids[uid] = None
@@ -82,5 +86,8 @@ class NamedTerminals:
             return
         table = TERMINAL.table
         query = sa.select(table.c.id, table.c.uid, table.c[TERMINAL.company].label("company"))
-        for row in await self._connection.execute(query.where(one_of(table.c[column], keys))):
+        found = (await self._connection.execute(query.where(one_of(table.c[column], keys)))).all()
+        for row in found:
             self._by_key[row.uid if column == "uid" else row.id] = row.uid, row.company
+        unfinished = await being_imported(self._connection, TERMINAL, [row.id for row in found])
+        self._unfinished |= {row.uid for row in found if row.id in unfinished}

@@ -13,7 +13,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT
-from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.lookup import as_id, being_imported
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.reasons import say
 
@@ -34,7 +34,7 @@ async def resolve_objects(connection: AsyncConnection, draft: Draft, company: in
     """Replaces the uids and ids in a draft's ``object_list`` by ids as texts.
 
     Raises:
-        BadParameter: an object isn't the company's, or is listed twice.
+        BadParameter: an object isn't the company's, is being imported, or is listed twice.
     """
     keys = draft.get("object_list")
     if not keys:
@@ -44,10 +44,13 @@ async def resolve_objects(connection: AsyncConnection, draft: Draft, company: in
     wanted = [number for number in numbers if number is not None]
     query = sa.select(table.c.id).where(one_of(table.c.id, wanted), table.c[OBJECT.company] == company)
     known = set((await connection.execute(query)).scalars())
+    unfinished = await being_imported(connection, OBJECT, known)
     ids: dict[str, None] = {}
     for key, number in zip(keys, numbers, strict=True):
         if number not in known:
             raise BadParameter("object_list", say("no_object", object=shorten(key)))
+        if number in unfinished:
+            raise BadParameter("object_list", say("record_being_imported", entity=OBJECT.name, key=shorten(key)))
         if str(number) in ids:
             raise BadParameter("object_list", say("object_twice", object=number))
         ids[str(number)] = None

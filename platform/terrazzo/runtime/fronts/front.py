@@ -20,6 +20,7 @@ from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.replication.front_events import EndRequest, FrontAnswer
 from terrazzo.replication.front_lease import FOLLOWED, FrontLease
 from terrazzo.replication.holders import Holder, Holders
+from terrazzo.replication.in_frame import most_in_frame
 from terrazzo.replication.members import NodeTaken
 from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
@@ -42,8 +43,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _AGAIN_S = 0.5
-_ANSWER_S = 1.0  # within which another front ends a connection
-_FRAME_ROOM = 64 << 10  # of a frame, beside the largest report
 
 
 class Front:
@@ -147,11 +146,12 @@ class Front:
         Raises:
             ConfigError: names the keys.
         """
-        packet = self._config.limits.mqtt_packet_bytes
-        if most_bytes < packet + _FRAME_ROOM:
+        limits = self._config.limits
+        needed = most_in_frame(limits.mqtt_packet_bytes, limits.topic_bytes)
+        if most_bytes < needed:
             raise ConfigError(
-                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may have {packet:,}:"
-                " set max_payload to 8MB, or limits.mqtt_packet_bytes to less"
+                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may take {needed:,}"
+                " with its topic: set max_payload to 8MB, or limits.mqtt_packet_bytes or limits.topic_bytes to less"
             )
 
     async def _claim(self, stream: Stream) -> FrontLease:
@@ -166,11 +166,11 @@ class Front:
         return lease
 
     def _new_holders(self, stream: Stream, lease: FrontLease) -> Holders:
-        async def end(node: str, uid: str) -> bool:
+        async def end(node: str, uid: str, timeout_s: float) -> bool:
             """Has another front end a connection."""
             try:
                 body = msgspec.msgpack.encode(EndRequest(uid))
-                answer = await stream.calls.ask(node, body, timeout_s=_ANSWER_S)
+                answer = await stream.calls.ask(node, body, timeout_s=timeout_s)
                 return msgspec.msgpack.decode(answer, type=FrontAnswer).is_done
             except (LogUnavailable, msgspec.MsgspecError):
                 return False

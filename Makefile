@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long simulate fuzz lint bench bench-short install console client screenshots clean site
+.PHONY: run test stress long simulate fuzz differential lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -61,6 +61,10 @@ SECONDS ?= 60
 fuzz: .venv/.installed-test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	$(BIN)/python tests/parsers/fuzz.py --seconds $(SECONDS) --only '$(ONLY)' $(ARGS)
+
+# The same packets to this broker, Mosquitto and amqtt, SECONDS long, from the seed FIRST on, or any; ARGS=--peer amqtt.
+differential: .venv/.installed-test
+	$(BIN)/python tests/conformance/differential.py --seconds $(SECONDS) $(if $(filter-out 0,$(FIRST)),--first $(FIRST)) $(ARGS)
 
 # Builds the console after each change of its source; a reload of the page shows it.
 console: install

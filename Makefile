@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long simulate fuzz lint bench bench-short install console client screenshots clean site
+.PHONY: run test stress long torture simulate fuzz differential lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -49,6 +49,12 @@ long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
 
+# The power fails under a load, ROUNDS times, on a disk that forgets what was not synced (Linux, root, libfuse3); where it
+# was stopped it goes on.
+torture: export PYTHONDONTWRITEBYTECODE :=
+torture: .venv/.installed-test
+	$(BIN)/python tests/durability/torture.py --rounds $(if $(filter-out file,$(origin ROUNDS)),$(ROUNDS),100)
+
 # The worst day, simulated: SEEDS runs from FIRST on; ARGS as for tests/simulation/simulate.py: --fault NAME, --minutes 10.
 SEEDS ?= 100
 FIRST ?= 0
@@ -61,6 +67,10 @@ SECONDS ?= 60
 fuzz: .venv/.installed-test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	$(BIN)/python tests/parsers/fuzz.py --seconds $(SECONDS) --only '$(ONLY)' $(ARGS)
+
+# The same packets to this broker, Mosquitto and amqtt, SECONDS long, from the seed FIRST on, or any; ARGS=--peer amqtt.
+differential: .venv/.installed-test
+	$(BIN)/python tests/conformance/differential.py --seconds $(SECONDS) $(if $(filter-out 0,$(FIRST)),--first $(FIRST)) $(ARGS)
 
 # Builds the console after each change of its source; a reload of the page shows it.
 console: install

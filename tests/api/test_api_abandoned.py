@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from api_rig import Rig, open_rig
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from own_platform import Ports, store_through
 from terrazzo.ports.store import TimeSeriesStore
+from trace_collector import Collector, attributes_of, collector
 from waiting import until
 
 
@@ -47,6 +49,15 @@ def request(rig: Rig, **fields: Any) -> bytes:
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
+@pytest.fixture
+async def traced(tmp_path: Path) -> AsyncIterator[tuple[Rig, Collector]]:
+    """All requests are traced."""
+    with collector() as there:
+        ports = Ports(open_store=store_through(SlowStore))
+        async with open_rig(tmp_path, ports=ports, tracing={"endpoint": there.url, "sample": 1.0}) as opened:
+            yield opened, there
+
+
 async def abandoned(rig: Rig) -> float:
     async with rig.http.get("/metrics") as response:
         text = await response.text()
@@ -74,6 +85,31 @@ async def test_a_question_ends_with_its_connection(rig: Rig, known: bool) -> Non
     await until(lambda: store.given_up == 1)
     assert await abandoned(rig) == 1
     assert (await rig.ask("ping", "viewer"))["code"] == 200
+
+
+async def test_the_span_of_a_question_ends_with_its_connection(traced: tuple[Rig, Collector]) -> None:
+    rig, there = traced
+    await rig.add_terminal("g1")
+    store = rig.platform.store
+    assert isinstance(store, SlowStore)
+    address = rig.addresses.http.removeprefix("http://").split(":")
+    _, writer = await asyncio.open_connection(address[0], int(address[1]))
+    times = {"start_time": "2026-01-01 00:00:00", "end_time": "2026-02-01 00:00:00"}
+    writer.write(request(rig, action="get_grid_list", terminal_id="g1", topic=["r"], **times))
+    await until(lambda: store.waits == 1)
+    writer.close()
+    await writer.wait_closed()
+    await until(lambda: there.named("get_grid_list"))
+    (span,) = there.named("get_grid_list")
+    assert span.status.code == Status.STATUS_CODE_ERROR
+    assert span.status.message == "abandoned"
+    assert attributes_of(span)["terrazzo.code"] == 0
+    assert attributes_of(span)["terrazzo.company"] == 1
+    assert (await rig.ask("ping", "viewer"))["code"] == 200
+    await until(lambda: there.named("ping"))
+    after = there.named("ping")[0]
+    assert after.trace_id != span.trace_id, "what comes later is no part of it"
+    assert not after.parent_span_id
 
 
 async def test_a_change_goes_on_without_its_connection(rig: Rig) -> None:

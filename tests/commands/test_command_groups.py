@@ -28,10 +28,14 @@ class Journal:
         self.transactions: list[list[str]] = []
         self.gate = asyncio.Event()
 
-    async def add_all(self, _actor: Actor, given: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool]]:
+    async def add_all(
+        self, _actor: Actor, given: Sequence[dict[str, Any]], **_: Any
+    ) -> list[tuple[dict[str, Any], bool]]:
         return [(row, True) for row in await self._add(given)]
 
-    async def add_requests(self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]]) -> list[list[dict[str, Any]]]:
+    async def add_requests(
+        self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]], **_: Any
+    ) -> list[list[dict[str, Any]]]:
         await self._add([each for _, some in given for each in some])
         return [list(some) for _, some in given]
 

@@ -158,8 +158,8 @@ def a_journal_entry_lost() -> Sequence[Patch]:
     """A request is answered with records that the journal does not keep."""
     add = CommandJournal.add_all
 
-    async def rolled_back(self: Any, actor: Any, given: Any) -> Any:
-        added = await add(self, actor, given)
+    async def rolled_back(self: Any, actor: Any, given: Any, **more: Any) -> Any:
+        added = await add(self, actor, given, **more)
         async with self._database.writing() as connection:
             uids = [row["uid"] for row, _ in added]
             await connection.execute(sa.delete(COMMAND).where(COMMAND.c.uid.in_(uids)))

@@ -10,9 +10,9 @@ from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
-from collector import Collector, attributes_of, collector
 
 from running import Platform, wait_for
+from trace_collector import Collector, attributes_of, collector
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"

@@ -16,6 +16,7 @@ from terrazzo.commands.journal import CommandJournal, check_page
 from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
 from terrazzo.commands.order import CommandOrders, FirmwareLinks
 from terrazzo.commands.queue import CommandQueues, OpenCommand
+from terrazzo.commands.step_writer import StepWriter
 from terrazzo.commands.traces import CommandTraces
 from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
@@ -129,10 +130,9 @@ class CommandDispatcher:
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
         self._requests: deque[_Request] = deque()  # not journaled yet, in their order: as many as ``_submissions``
-        self._changes: list[CommandStep] = []  # steps not yet written: bounded by commands and UnwrittenAnswers
+        self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         self._unwritten = UnwrittenAnswers()
-        self._changed = asyncio.Event()
-        self._flushing = asyncio.Lock()
+        self._steps = StepWriter(journal, self._unwritten, self.steps)
         self._is_behind = answers is not None  # what was answered before this start isn't read yet
         self._tasks: list[Task] = []
         self._submissions: set[asyncio.Task[list[Row]]] = set()
@@ -140,7 +140,6 @@ class CommandDispatcher:
         self._send_log = SparseLog(_log)
         self._refusal_log = SparseLog(_log)
         self.elsewhere: TerminalsElsewhere | None = None  # where terminals are connected to other nodes
-        self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         registry.terminal_changes.listen(self._on_record)
 
     async def start(self) -> None:
@@ -154,7 +153,7 @@ class CommandDispatcher:
         self._queues.doubt()
         spawn, restart = self._supervisor.spawn, OnFailure.RESTART
         self._tasks = [
-            spawn("command journal", self._write_changes, restart),
+            spawn("command journal", self._steps.run, restart),
             self._supervisor.repeat("command expiry", _SWEEP_S, self._sweep, restart),
         ]
         try:
@@ -171,9 +170,9 @@ class CommandDispatcher:
             await task.stop()
         self._tasks = []
         try:
-            await self._flush()
+            await self._steps.flush()
         except Unavailable as error:
-            _log.warning("%d steps of commands could not be journaled: %s", len(self._changes), error)
+            _log.warning("%d steps of commands could not be journaled: %s", len(self._steps), error)
         if self._traces is not None:
             self._traces.close()
 
@@ -314,7 +313,9 @@ class CommandDispatcher:
         has_room = all(self._queues.depth(terminal_id) + count <= MAX_OPEN for terminal_id, count in depths.items())
         if len(group) > 1 and has_room:
             try:
-                added = await self._journal.add_requests([(request.actor, request.values) for request in group])
+                async with self._steps.joined() as steps:
+                    given = [(request.actor, request.values) for request in group]
+                    added = await self._journal.add_requests(given, steps=steps)
             except OperationError as error:  # of the database, or of what one of them says
                 _log.info("the commands of %d requests are journaled one by one: %s", len(group), error)
             else:
@@ -328,7 +329,9 @@ class CommandDispatcher:
         for terminal_id, count in Counter(each["terminal_id"] for each in request.values).items():
             if self._queues.depth(terminal_id) + count > MAX_OPEN:
                 raise Conflict(say("too_many_commands_waiting", most=MAX_OPEN, terminal=terminal_id))
-        self._queue(request, await self._journal.add_all(request.actor, request.values))
+        async with self._steps.joined() as steps:
+            added = await self._journal.add_all(request.actor, request.values, steps=steps)
+        self._queue(request, added)
 
     def _queue(self, request: _Request, added: Sequence[tuple[Row, bool]]) -> None:
         for (row, is_new), each in zip(added, request.values, strict=True):
@@ -343,7 +346,7 @@ class CommandDispatcher:
                 for answer in answers:
                     self._unwritten.note_sent(answer.uid, uid_of(answer))  # the journal knows the command
                     self.on_answer(answer)
-                await self._flush()
+                await self._steps.flush()
         self._is_behind = False
         self._queues.trust_followers()
         for terminal_id in self._queues.waiting():
@@ -452,35 +455,7 @@ class CommandDispatcher:
         self.stats.steps[change.state.value] += 1
         if self._traces is not None:
             self._traces.on_step(change)
-        self._changes.append(change)
-        self._changed.set()
-
-    async def _write_changes(self) -> None:
-        """The task that journals steps. They are kept until they are written; written twice, they change nothing."""
-        while True:
-            self._changed.clear()
-            await self._flush()
-            await self._changed.wait()
-
-    async def _flush(self) -> None:
-        async with self._flushing:
-            changes = self._changes[:]
-            if changes:
-                await self._journal.apply(changes)
-                del self._changes[: len(changes)]
-                self._unwritten.on_written(sum(change.state is CommandState.ANSWERED for change in changes))
-                await self._tell(changes)
-
-    async def _tell(self, changes: Sequence[CommandStep]) -> None:
-        if not self.steps.are_wanted:
-            return
-        try:
-            recorded = await self._journal.recorded(changes)
-        except Unavailable as error:
-            _log.warning("%d steps of commands are journaled, but nobody is told of them: %s", len(changes), error)
-            return
-        for row, change in recorded:
-            self.steps.tell(row, change)
+        self._steps.note(change)
 
     async def _sweep(self) -> None:
         for change in self._queues.expire(self._clock()):

@@ -55,8 +55,10 @@ class CommandJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_all(self, actor: Actor, given: Sequence[dict[str, Any]]) -> list[tuple[Row, bool]]:
-        """Journals commands in one transaction, and in the audit log who gave them.
+    async def add_all(
+        self, actor: Actor, given: Sequence[dict[str, Any]], *, steps: Sequence[CommandStep] = ()
+    ) -> list[tuple[Row, bool]]:
+        """Journals commands in one transaction, and in the audit log who gave them; ``steps`` of others as ``apply``.
 
         Where an ``idempotency_key`` was used before, returns that command and False.
 
@@ -64,20 +66,24 @@ class CommandJournal:
             Conflict: a key was used for something else; none is journaled.
         """
         async with self._database.writing() as connection:
+            await _apply(connection, steps)
             added = [await _add(connection, values) for values in given]
             entries = [_entry(actor, row) for row, is_new in added if is_new]
             if entries:
                 await write_entries(connection, entries, given[0]["queued_us"])
             return added
 
-    async def add_requests(self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]]) -> list[list[Row]]:
+    async def add_requests(
+        self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]], *, steps: Sequence[CommandStep] = ()
+    ) -> list[list[Row]]:
         """Journals the commands of several requests in one transaction; none has an ``idempotency_key``.
 
-        Returns the records of each request.
+        ``steps`` of others are written with them, as by ``apply``. Returns the records of each request.
         """
         values = [each for _, some in given for each in some]
         assert all(each["idempotency_key"] is None for each in values)  # whoever has one may be refused alone
         async with self._database.writing() as connection:
+            await _apply(connection, steps)
             rows = [_row(found) for found in (await connection.execute(_INSERT, values)).mappings()]
             of_actor = [actor for actor, some in given for _ in some]
             entries = [_entry(actor, row) for actor, row in zip(of_actor, rows, strict=True)]
@@ -88,8 +94,7 @@ class CommandJournal:
     async def apply(self, changes: Sequence[CommandStep]) -> None:
         """Writes steps in one transaction, each command's in their order; what contradicts the state is left out."""
         async with self._database.writing() as connection:
-            for state, group in _batches(changes):
-                await connection.execute(_UPDATES[state], [_bind(change) for change in group])
+            await _apply(connection, changes)
 
     async def recorded(self, changes: Sequence[CommandStep]) -> list[tuple[Row, CommandStep]]:
         """Which of the steps just written the journal took, each with the command's record."""
@@ -223,6 +228,11 @@ def _took(row: Row | None, change: CommandStep) -> bool:
         return row["ended_us"] is None or row["ended_us"] >= change.time_us
     ending = CommandState.EXPIRED, CommandState.FAILED
     return bool(row["ended_us" if change.state in ending else f"{change.state.value}_us"] == change.time_us)
+
+
+async def _apply(connection: AsyncConnection, changes: Sequence[CommandStep]) -> None:
+    for state, group in _batches(changes):
+        await connection.execute(_UPDATES[state], [_bind(change) for change in group])
 
 
 def _batches(changes: Sequence[CommandStep]) -> Iterator[tuple[CommandState, list[CommandStep]]]:

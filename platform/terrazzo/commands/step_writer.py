@@ -1,0 +1,111 @@
+"""Steps of commands on their way into the journal: with the next commands, or soon after by themselves.
+
+A disk takes a millisecond and more for a sync, and a database one transaction at a time: steps that were written on
+their own at once would have the next command wait for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from terrazzo.commands.journal import CommandJournal
+from terrazzo.commands.unwritten_answers import UnwrittenAnswers
+from terrazzo.database.port import Row
+from terrazzo.domain.command import CommandState, CommandStep
+from terrazzo.errors import Unavailable
+from terrazzo.listeners import Listeners
+
+_log = logging.getLogger(__name__)
+
+WAIT_S = 0.005  # of a step for commands that take it along
+MAX_JOINED = 256  # steps that one request's commands take along
+
+
+class StepWriter:
+    """Keeps steps until they are written, in their order; written twice, they change nothing.
+
+    Args:
+        journal: takes them.
+        unwritten: is told of answers that are written.
+        told: of each step that the journal has taken, with the command's record, while a listener wants it.
+    """
+
+    def __init__(self, journal: CommandJournal, unwritten: UnwrittenAnswers, told: Listeners[Row, CommandStep]) -> None:
+        self._journal = journal
+        self._unwritten = unwritten
+        self._told = told
+        self._changes: list[CommandStep] = []  # not yet written: bounded by commands and UnwrittenAnswers
+        self._written: list[CommandStep] = []  # of which nobody was told yet
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._may_join = True
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def note(self, change: CommandStep) -> None:
+        """Keeps a step, to be written."""
+        self._changes.append(change)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """The task that writes them."""
+        while True:
+            self._changed.clear()
+            await self.flush()
+            await self._changed.wait()
+            await asyncio.sleep(WAIT_S)
+            while self._writing.locked():  # commands take some along, and the next ones what these add
+                async with self._writing:
+                    pass
+                await asyncio.sleep(WAIT_S)
+
+    async def flush(self) -> None:
+        """Writes all of them now.
+
+        Raises:
+            Unavailable: the database can't take them; they are kept.
+        """
+        async with self._writing:
+            if changes := self._changes[:]:
+                await self._journal.apply(changes)
+                self._on_written(changes)
+                self._may_join = True
+            told, self._written = self._written, []
+            if told:
+                await self._tell(told)
+
+    @asynccontextmanager
+    async def joined(self) -> AsyncIterator[Sequence[CommandStep]]:
+        """Steps for a transaction that the block makes: they are written when it ends without an error.
+
+        None where they are being written already; none either after an error until they were written alone, so that
+        what can't be written holds up no command.
+        """
+        if self._writing.locked() or not self._may_join or not self._changes:
+            yield ()
+            return
+        async with self._writing:
+            changes = self._changes[:MAX_JOINED]
+            self._may_join = False
+            yield changes
+            self._may_join = True
+            self._on_written(changes)
+
+    def _on_written(self, changes: Sequence[CommandStep]) -> None:
+        del self._changes[: len(changes)]
+        self._unwritten.on_written(sum(change.state is CommandState.ANSWERED for change in changes))
+        if self._told.are_wanted:
+            self._written.extend(changes)
+
+    async def _tell(self, changes: Sequence[CommandStep]) -> None:
+        try:
+            recorded = await self._journal.recorded(changes)
+        except Unavailable as error:
+            _log.warning("%d steps of commands are journaled, but nobody is told of them: %s", len(changes), error)
+            return
+        for row, change in recorded:
+            self._told.tell(row, change)

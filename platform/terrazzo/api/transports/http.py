@@ -48,11 +48,12 @@ from terrazzo.api.transports.metrics_page import metrics_handler
 from terrazzo.api.transports.mqtt_auth.routes import MqttAuthRoutes
 from terrazzo.api.transports.peers.client_address import PROXIES, client_address
 from terrazzo.api.transports.peers.origins import Origins
+from terrazzo.api.transports.refusals import refused_with
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
 from terrazzo.ports.tracing import HEADER as TRACEPARENT
-from terrazzo.reasons import reason_of, told_by
+from terrazzo.reasons import reason_of, say, told_by
 from terrazzo.sparse_log import SparseLog
 
 _ANSWER = web.ResponseKey("answer", Answer)
@@ -219,7 +220,7 @@ def _with_place(handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         connection = connection_of(request)
         if connection is not None and (refusal := connection.refusal):
-            raise web.HTTPServiceUnavailable(text=refusal)
+            raise refused_with(web.HTTPServiceUnavailable(), refusal)
         return await handler(request)
 
     return handle
@@ -423,11 +424,11 @@ async def _refuse_path(request: web.Request) -> web.StreamResponse:
 
 
 def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) -> web.Response:
-    info = _reason(request, refusal)
+    info = _sentence(request, refusal)
     traffic.refuse(refusal.status)
     _log.warning("refused %s from %s: %s", refusal.status, client_address(request), info)
     code = NOT_PERMITTED if isinstance(refusal, web.HTTPForbidden) else BAD_PARAMETER
-    response = _respond(UNREAD.failure(Failure(code, info, refusal.status)))
+    response = _respond(UNREAD.failure(Failure(code, info, refusal.status, reason=reason_of(info))))
     if isinstance(refusal, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = refusal.headers["Allow"]
     if isinstance(refusal, web.HTTPRequestTimeout):
@@ -450,20 +451,12 @@ def _refuse_body(request: web.Request, refusal: BodyRefused, traffic: Traffic) -
     )
 
 
-def _reason(request: web.Request, refusal: web.HTTPException) -> str:
+def _sentence(request: web.Request, refusal: web.HTTPException) -> str:
     match refusal:
         case web.HTTPNotFound():
-            return f"path: nothing is at {request.path[:200]}; /docs has all paths"
+            return say("path_unknown", path=request.path[:200])
         case web.HTTPMethodNotAllowed():
-            return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
-        case (
-            web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed() | web.HTTPServiceUnavailable()
-        ):
-            return str(refusal.text)
+            return say("method_not_allowed", method=request.method, allowed=refusal.headers["Allow"])
         case web.HTTPUnsupportedMediaType():
-            return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
-        case web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed():
-            return str(refusal.text)
-        case web.HTTPServiceUnavailable():
-            return str(refusal.text)
-    return refusal.reason
+            return say("media_type_wrong", expected=_JSON, got=request.headers.get("Content-Type", "")[:100])
+    return told_by(refusal)

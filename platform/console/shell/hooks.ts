@@ -25,7 +25,7 @@ interface Reading {
 }
 
 /**
- * Reads when `keys` change, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
+ * Reads when what is in `keys` changes, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
  * it reads gets the answer, then a second one: where that is asked more often than it can be answered, something is shown still.
  * A platform at a limit is asked again when it says, before its refusal is shown.
  */
@@ -72,7 +72,7 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
       reading.current?.abort.abort();
       reading.current = null;
     };
-  }, [...keys, healed.value]);
+  }, [asked, healed.value]);
   useEffect(() => {
     if (!everyMs) return;
     const timer = setInterval(() => !document.hidden && reload(), everyMs);

@@ -5,6 +5,8 @@ import { healed, live } from "./api.ts";
 import { beBusy } from "./busy.ts";
 import { readPatiently } from "./patience.ts";
 
+const SECOND_MS = 1_000;
+
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
   data: T | undefined;
@@ -156,6 +158,14 @@ export function useSend(work: () => Promise<void>): Sending {
     void go();
   };
   return { send, isBusy, error };
+}
+
+/** Reads again a little after the page was opened: a rate takes two readings. */
+export function useSecondReading(reload: () => void): void {
+  useEffect(() => {
+    const timer = setTimeout(reload, SECOND_MS);
+    return () => clearTimeout(timer);
+  }, []);
 }
 
 /** A value that follows another only when that has rested. */

@@ -168,6 +168,16 @@ export function useSecondReading(reload: () => void): void {
   }, []);
 }
 
+/** Rises each `ms` while the page is looked at: for lists that no live frame tells of. */
+export function useTurns(ms: number): number {
+  const [turns, setTurns] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && setTurns((n) => n + 1), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return turns;
+}
+
 /** A value that follows another only when that has rested. */
 export function useRested<T>(value: T, ms: number): T {
   const [rested, setRested] = useState(value);

@@ -1,21 +1,28 @@
-"""What the console costs whoever looks: weight, time to interactive, search among many terminals, charts.
+"""What the console costs: weight, time to interactive, search among many terminals, charts, memory; open overviews.
 
 ``python benchmarks/console.py [TERMINALS]`` (100,000) starts a platform with so many terminals, and Debian's Chromium.
 """
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
 import math
+import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
+
+import aiohttp
 
 sys.path.extend([str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests" / "console")])
 from browser import Tab, chromium, open_tab
@@ -29,26 +36,62 @@ THROTTLED = 4  # times slower than this processor
 STARTS = 5
 SEARCHES = 40
 CURVES, POINTS, PANS = 50, 2_000, 5
-GOALS = {"weight": 60 * 1024, "interactive": 1_000, "search": 100, "curves": 50, "pan": 33}
+HOURS, EVERY_S, PARTS = 8, 2, 8  # of live data, as a terminal reports that says something each two seconds
+_FOLLOW_MS = 300_000
+GOALS = {
+    "weight": 60 * 1024,
+    "interactive": 1_000,
+    "search": 100,
+    "curves": 50,
+    "pan": 33,
+    "memory": 1,
+    "overviews": 10,
+}
+OVERVIEWS, WATCHED_S = 100, 60.0
 
 
 def main() -> None:
     """Prints each figure beside its goal."""
     builder().build(only_if_stale=True)
-    with tempfile.TemporaryDirectory() as folder, Platform(Path(folder) / "data") as platform, chromium() as browser:
+    with tempfile.TemporaryDirectory() as folder, Platform(Path(folder) / "data") as platform:
         platform.login()
         fill(platform)
+        watch_overviews(platform)
+        watch_browser(platform)
+
+
+def watch_overviews(platform: Platform) -> None:
+    """What open pages cost the platform."""
+    idle = asyncio.run(spent_beside(platform, 0))
+    spent = asyncio.run(spent_beside(platform, OVERVIEWS)) - idle
+    show(f"{OVERVIEWS} open overviews, of a core", f"{spent:.1f} %", spent, GOALS["overviews"])
+
+
+def watch_browser(platform: Platform) -> None:
+    """What whoever looks waits for."""
+    with chromium() as browser:
         weight = max(weigh(open_tab(browser, platform.url)) for _ in range(2))
         show("from the login to a usable overview, transferred", f"{weight:,} B", weight, GOALS["weight"])
         starts = [time_start(open_tab(browser, platform.url)) for _ in range(STARTS)]
-        show(f"login can be typed in, cold cache, processor {THROTTLED}x slower", told(starts), max(starts), 1_000)
+        slower = f"login can be typed in, cold cache, processor {THROTTLED}x slower"
+        show(slower, told(starts), max(starts), GOALS["interactive"])
+        computed = [THROTTLED * spent_start(open_tab(browser, platform.url)) for _ in range(STARTS)]
+        show(
+            f"{THROTTLED} times what the page computes until then", told(computed), max(computed), GOALS["interactive"]
+        )
         searches = time_searches(open_tab(browser, platform.url))
         p95 = quantiles(searches, n=20)[-1]
         show(f"search among {TERMINALS:,} terminals, key to results", told(searches), p95, GOALS["search"])
-        drawn, gaps = time_charts(open_tab(browser, platform.url), fill_curves(platform))
+        dashboard = fill_curves(platform)
+        drawn, gaps = time_charts(open_tab(browser, platform.url), dashboard)
         many = f"{CURVES} curves of {POINTS:,} points"
         show(f"{many}, last answer to drawn", f"{drawn:.0f} ms", drawn, GOALS["curves"])
         show(f"{PANS} pans over them, longest time between frames", told(gaps), max(gaps), GOALS["pan"])
+        heaps = weigh_heaps(open_tab(browser, platform.url), dashboard, platform)
+        grown = (heaps[-1] - heaps[len(heaps) // 2]) / (HOURS / 2)
+        each = ", ".join(f"{heap:.1f}" for heap in heaps)
+        frames = f"{HOURS} h of live values of {CURVES} variables, heap after each hour"
+        show(frames, f"{each} MiB; later {grown:+.2f} MiB an hour", grown, GOALS["memory"])
 
 
 def show(what: str, found: str, value: float, goal: float) -> None:
@@ -113,6 +156,18 @@ def time_start(tab: Tab) -> float:
     return spent
 
 
+def spent_start(tab: Tab) -> float:
+    """Milliseconds that the page's thread computes until the login takes letters, whatever else the processor does."""
+    session = tab.page.context.new_cdp_session(tab.page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    tab.page.goto(f"{tab.base}/", wait_until="commit")
+    tab.page.wait_for_selector("input[name=username]")
+    tab.page.keyboard.type("a")
+    figures = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    tab.page.context.close()
+    return float(figures["TaskDuration"]) * 1_000
+
+
 def time_searches(tab: Tab) -> list[float]:
     """Milliseconds from the request of a search to its rows in the document, as the page itself measures."""
     login(tab)
@@ -127,6 +182,50 @@ def time_searches(tab: Tab) -> list[float]:
     return spent
 
 
+async def spent_beside(platform: Platform, overviews: int) -> float:
+    """Percent of a core that the platform computes while super users have so many overviews open; nothing happens."""
+    headers = {"Authorization": f"Bearer {platform.token}"}
+    async with (
+        aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        opened = asyncio.Barrier(overviews + 1)
+        pages = [group.create_task(look(client, platform.url, opened)) for _ in range(overviews)]
+        await opened.wait()
+        before, began = processor_s(platform), time.perf_counter()
+        await asyncio.sleep(WATCHED_S)
+        share = (processor_s(platform) - before) / (time.perf_counter() - began)
+        for page in pages:
+            page.cancel()
+    return 100 * share
+
+
+async def look(client: aiohttp.ClientSession, url: str, opened: asyncio.Barrier) -> None:
+    """What ``platform/console/overview`` asks, as often: ``rates.tsx`` each 5 s, ``page.tsx`` each minute."""
+    address = f"{url}/apiproxy/api"
+    async with client.ws_connect(address) as live, asyncio.TaskGroup() as group:
+        await live.send_json({"action": "subscribe", "actionid": "1", "kinds": ["attention"]})
+        await live.receive_json()
+        await opened.wait()
+        for every_s, fields in ((5, {"action": "get_broker_status"}), (60, {"action": "get_attention", "entries": 6})):
+            group.create_task(ask_each(client, address, every_s, fields))
+
+
+async def ask_each(client: aiohttp.ClientSession, address: str, every_s: float, fields: dict[str, Any]) -> None:
+    """Asks for ever, at first after a part of the time: not all pages were opened at once."""
+    await asyncio.sleep(random.uniform(0, every_s))
+    while True:
+        async with client.post(address, json=fields) as answer:
+            assert (await answer.json())["code"] == 200
+        await asyncio.sleep(every_s)
+
+
+def processor_s(platform: Platform) -> float:
+    """Seconds that the platform's process has computed."""
+    fields = Path(f"/proc/{platform.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def fill_curves(platform: Platform) -> str:
     """The uid of a dashboard whose one widget shows them; the values come as a terminal reports them."""
     by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
@@ -139,10 +238,7 @@ def fill_curves(platform: Platform) -> str:
         json.dumps({"Time": now - 8 * POINTS + 8 * point, **{f"v{each}": wave(point, each) for each in range(CURVES)}})
         for point in range(POINTS)
     ]
-    login = ["-p", str(platform.mqtt), "-i", "curves", "-u", "u-curves", "-P", "pin-curves"]
-    subprocess.run(
-        ["mosquitto_pub", *login, "-q", "1", "-t", "g/curves/r", "-l"], input="\n".join(reports).encode(), check=True
-    )
+    publish(platform, reports)
     values = [{"objectId": str(made["id"]), "code": f"V{each}"} for each in range(CURVES)]
     widget = {
         "type": "lin",
@@ -181,6 +277,34 @@ def time_charts(tab: Tab, dashboard: str) -> tuple[float, list[float]]:
         gaps.extend(tab.run("(globalThis.isWatched = false, globalThis.gaps)"))
     tab.page.context.close()
     return float(drawn), gaps
+
+
+def weigh_heaps(tab: Tab, dashboard: str, platform: Platform) -> list[float]:
+    """MiB of JavaScript's heap without garbage, after each eighth of a shift's live values that a page shows."""
+    login(tab)
+    tab.open(f"#/dashboards/{dashboard}")
+    tab.page.wait_for_load_state("networkidle")
+    session = tab.page.context.new_cdp_session(tab.page)
+    heaps: list[float] = []
+    reports = HOURS * 3_600 // EVERY_S
+    for part in range(PARTS):
+        numbers = range(part * reports // PARTS, (part + 1) * reports // PARTS)
+        publish(
+            platform, (json.dumps({f"v{each}": wave(number, each) for each in range(CURVES)}) for number in numbers)
+        )
+        newest = f"{wave(numbers[-1], 0):g}"
+        tab.page.locator(".legend", has_text=newest).wait_for(timeout=_FOLLOW_MS)
+        session.send("HeapProfiler.collectGarbage")
+        heaps.append(session.send("Runtime.getHeapUsage")["usedSize"] / 2**20)
+    tab.page.context.close()
+    return heaps
+
+
+def publish(platform: Platform, reports: Iterable[str]) -> None:
+    """As the terminal of the curves."""
+    login = ["-p", str(platform.mqtt), "-i", "curves", "-u", "u-curves", "-P", "pin-curves"]
+    command = ["mosquitto_pub", *login, "-q", "1", "-t", "g/curves/r", "-l"]
+    subprocess.run(command, input="\n".join(reports).encode(), check=True)
 
 
 _WATCH = """

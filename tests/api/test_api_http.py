@@ -32,7 +32,7 @@ async def refused(rig: Rig, body: bytes, *, status: int = 200, **headers: str) -
     """The ``info`` of a request that reaches no operation; the server answers the next one."""
     got, answer = await rig.post(body, token=rig.tokens["admin"], **headers)
     assert (got, answer["code"], answer["result"]) == (status, 10401, {})
-    assert set(answer) - {"reason"} == {"resp", "actionid", "code", "msg", "info", "result"}
+    assert set(answer) == {"resp", "actionid", "code", "msg", "info", "result", "reason"}
     assert (await rig.call("ping"))["pong"] == "pong"
     return str(answer["info"])
 
@@ -155,6 +155,8 @@ async def test_other_methods_are_refused(rig: Rig, method: str, path: str, allow
         assert (response.status, answer["code"]) == (405, 10401)
         assert set(response.headers["Allow"].split(",")) == allowed
         assert answer["info"].startswith(f"method: {method} is not allowed here")
+        parameters = {"method": method, "allowed": response.headers["Allow"]}
+        assert answer["reason"] == {"code": "method_not_allowed", "parameters": parameters}
 
 
 @pytest.mark.parametrize(

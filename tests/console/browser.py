@@ -50,7 +50,7 @@ class Tab:
         """Waits until the page of the address shows what it read."""
         main = self.page.locator("main#main")
         expect(main).to_have_attribute("data-route", self.run("location.hash"))
-        expect(main).to_have_attribute("aria-busy", "false", timeout=90_000)
+        expect(main).to_have_attribute("aria-busy", "false")
 
     def seen(self) -> str:
         """All that the page shows, what stands in its fields too."""

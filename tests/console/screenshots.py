@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
@@ -15,10 +16,13 @@ from console_build import builder
 from demo_plant import DemoPlant, demo_plant
 from routes import ROUTES
 
+from running import wait_for
+
 FOLDER = Path("screenshots")
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
-_SETTLED_MS = 700  # after the network is quiet: charts draw themselves
+_SETTLED_MS = 1_500  # after a page has read what it shows: charts draw themselves, and rates take two readings
+_WEEK_S = 600.0
 
 
 def main() -> None:
@@ -26,6 +30,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     builder().build(only_if_stale=True)
     with tempfile.TemporaryDirectory() as folder, demo_plant(Path(folder) / "data") as plant, chromium() as browser:
+        wait_for(lambda: _is_of_now(plant), "the week before, which the fleet reports first", timeout_s=_WEEK_S)
         for size, viewport in SIZES.items():
             for scheme in ("light", "dark"):
                 for language, locale in LANGUAGES.items():
@@ -38,6 +43,13 @@ def main() -> None:
                     _take(tab, {**ROUTES, **_of_records(plant)}, ending)
                     tab.page.context.close()
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
+
+
+def _is_of_now(plant: DemoPlant) -> bool:
+    """Whether the first chiller's newest reports are not those of its last week any more."""
+    data = plant.call("get_last_grid", terminal_id="demo-chiller-1")["data"]
+    newest = max(str(each["time"]) for each in data)
+    return newest > time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() - 60))
 
 
 def _of_records(plant: DemoPlant) -> dict[str, str]:

@@ -141,7 +141,8 @@ def test_a_full_disk_is_said_and_what_was_typed_is_kept(platform: Platform, tab:
         with pytest.raises(subprocess.TimeoutExpired):  # what is not stored is not acknowledged
             publish(platform, '{"Flow": 9}', timeout_s=3)
         tab.open("#/overview")
-        expect(tab.page.locator(".todo")).to_contain_text("cannot store")
+        told = tab.page.locator(".todo > li", has_text="cannot store")
+        expect(told.get_by_role("link")).to_have_attribute("href", "#/machine")
     wait_for(lambda: publish(platform, '{"Flow": 9.5}') == 0, "a report that is stored", timeout_s=60)
     tab.open(f"#/terminals/{PUMP}?tab=commands")
     expect(command).to_have_value("Diag")

@@ -106,3 +106,10 @@ def test_a_map_s_pictures_are_all_that_the_configuration_adds() -> None:
     added = policy_with("https://tiles.example:8443/base/{z}/{x}/{y}.png?key=1")
     assert added == POLICY.replace("data: blob:; media", "data: blob: https://tiles.example:8443; media")
     assert added.count("tiles.example") == 1
+
+
+def test_each_place_where_nothing_is_says_what_to_do() -> None:
+    sources = {file: file.read_text(encoding="utf-8") for file in CONSOLE.glob("*/*.tsx")}
+    silent = [file.name for file, text in sources.items() if re.search(r"<Empty title=\{[^>\n]*\} />", text)]
+    assert sum(text.count("<Empty ") for text in sources.values()) > 30
+    assert silent == []

@@ -223,6 +223,16 @@ def test_a_control_table_is_edited_the_same_way(admin: Tab, plant: DemoPlant) ->
     assert plant.call("get_control_item", uid=uid)["script"] == [[*row[:5], "7"]]
 
 
+def test_a_control_table_asks_for_messages_once(admin: Tab, plant: DemoPlant) -> None:
+    asked: list[str] = []
+    admin.page.on("request", lambda request: asked.append(request.url) if "check_mapping" in request.url else None)
+    admin.open(f"#/mapping/control/{chiller(plant)['control_id']}")
+    admin.settle()
+    expect(cell(admin.page, "Control point", 1)).to_be_visible()
+    admin.run("new Promise((done) => setTimeout(done, 2500))")  # by the clock: six times as long as typing has to rest
+    assert len(asked) == 1
+
+
 def test_a_viewer_looks_and_changes_nothing(tab: Tab, plant: DemoPlant) -> None:
     tab.login("demo-viewer", plant.password("demo-viewer"))
     tab.open("#/mapping")

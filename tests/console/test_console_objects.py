@@ -11,6 +11,8 @@ from browser import Tab, open_tab
 from demo_plant import DemoPlant
 from playwright.sync_api import Browser, Page, expect
 
+from running import wait_for
+
 HOSTILE = "<img src=x onerror=alert(1)>\u202e😀" + "x" * 20
 TYPES = ("crd", "vlu", "lin", "gag", "pie", "rad", "bar", "dzc", "aqi", "mxa", "scd", "ddc")
 
@@ -65,6 +67,36 @@ def test_a_link_keeps_the_whole_view_of_a_chart(admin: Tab, plant: DemoPlant) ->
     expect(page.get_by_role("button", name="Last week")).to_have_attribute("aria-pressed", "true")
 
 
+_DRAWN = """
+(() => {
+  const canvas = document.querySelector(".chart canvas");
+  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const [r, g, b] = [11, 110, 105]; // --s1
+  let most = 0;
+  for (let y = 0; y < height; y += 1) {
+    let count = 0;
+    for (let x = 0; x < width; x += 1) {
+      const at = 4 * (y * width + x);
+      const off = Math.abs(data[at] - r) + Math.abs(data[at + 1] - g) + Math.abs(data[at + 2] - b);
+      if (data[at + 3] > 60 && off < 40) count += 1;
+    }
+    most = Math.max(most, count);
+  }
+  return most;
+})()
+"""
+"""How many pixels of the first curve's colour stand in the row that has most."""
+
+
+def test_a_value_that_did_not_change_in_the_time_that_is_shown_is_drawn(admin: Tab, plant: DemoPlant) -> None:
+    (chiller,) = plant.call("get_object_list", where_and=[["name", "like", "Chiller 2%"]])["data"]
+    admin.open(f"#/objects/{chiller['id']}?key=SETPOINT&span=3600000")
+    setpoint = admin.page.locator(".legend button").first
+    expect(setpoint).to_contain_text(re.compile(r"\d"))
+    assert "Supply setpoint" in setpoint.inner_text()
+    wait_for(lambda: admin.run(_DRAWN) > 500, "a line from edge to edge")
+
+
 def test_a_chart_is_moved_by_keys_and_loads_what_it_then_needs(admin: Tab, plant: DemoPlant) -> None:
     page = open_object(admin, plant)
     chart = page.get_by_role("group", name=re.compile("Chiller 1"))
@@ -92,6 +124,9 @@ def test_what_is_shown_is_taken_away_as_a_file_and_a_picture(admin: Tab, plant: 
     with page.expect_download() as picture:
         page.get_by_role("button", name="PNG").click()
     assert Path(picture.value.path()).read_bytes().startswith(b"\x89PNG")
+    with page.expect_download() as table:
+        page.get_by_role("button", name="Parquet").click()
+    assert Path(table.value.path()).read_bytes()[:4] == b"PAR1"
 
 
 def test_a_command_is_checked_sent_once_and_followed_to_the_answer(admin: Tab, plant: DemoPlant) -> None:

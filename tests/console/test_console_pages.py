@@ -142,6 +142,17 @@ def test_the_commands_that_connect_a_terminal_do(admin: Tab, plant: DemoPlant) -
     assert "-t g/demo-spare/r" in text
 
 
+def test_what_a_terminal_may_publish_and_hear_stands_by_its_record(admin: Tab, plant: DemoPlant) -> None:
+    plant.add_terminal("narrow-1", plant.add_config("narrow"), topic="pub:r,a;sub:g/narrow-1/n")
+    admin.open("#/terminals/narrow-1?tab=connect")
+    said = admin.page.locator(".topics dd")
+    expect(said.nth(0)).to_have_text("g/narrow-1/rg/narrow-1/a")
+    expect(said.nth(1)).to_have_text("p2p/narrow-1g/narrow-1/n")
+    plant.change_terminal("narrow-1", access="pub")
+    admin.page.reload()
+    expect(said.nth(1)).to_have_text("nothing: its access is pub")
+
+
 def test_an_event_is_commented_on_and_cleared(admin: Tab, plant: DemoPlant) -> None:
     number = plant.call("get_event_list", page_size=1)["data"][0]["id"]
     admin.open(f"#/events?state=all&event={number}")

@@ -40,6 +40,9 @@ TEXT_AT = {
     "BodyRefused": 1,
     "WrongCode": 0,
     "_refusal": 0,
+    "refused_with": 1,
+    "encode_refusal": 1,
+    "_refuse_head": 2,
 }
 """The errors that clients are told of, as they are or as the reason of another one, and which argument is the text."""
 OF_THE_PROGRAM = {

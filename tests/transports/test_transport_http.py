@@ -40,7 +40,11 @@ async def answer_to(ports: Gateway, *chunks: bytes, pause_s: float = 0) -> tuple
     finally:
         await close(writer)
     head, _, body = data.partition(b"\r\n\r\n")
-    return (int(head.split()[1]), json.loads(body)["info"]) if data else (0, "")
+    if not data:
+        return 0, ""
+    told = json.loads(body)
+    assert int(head.split()[1]) == 200 or told["reason"]["code"]
+    return int(head.split()[1]), told["info"]
 
 
 def count(ports: Gateway, reason: str) -> float:

@@ -68,23 +68,37 @@ async def test_a_line_over_the_limit_is_answered_and_the_connection_closed(tmp_p
             first, refusal = await rest_of(peer)
         assert first["code"] == 200
         assert (refusal["code"], refusal["info"]) == (10401, "body: longer than 2000 bytes (limits.body_bytes)")
+        assert refusal["reason"]["code"] == "body_too_long"
         assert cuts(ports)["too_long"] == 1
 
 
 @pytest.mark.parametrize(
-    ("sent", "reason", "info"),
+    ("sent", "why", "info", "reason"),
     [
-        (b"", "idle", "connection: idle for 0.3 s (limits.idle_timeout_s)"),
-        (b'{"act', "body_timeout", "body: the line was not complete within 0.2 s (limits.request_timeout_s)"),
+        (
+            b"",
+            "idle",
+            "connection: idle for 0.3 s (limits.idle_timeout_s)",
+            {"code": "connection_idle", "parameters": {"seconds": 0.3}},
+        ),
+        (
+            b'{"act',
+            "body_timeout",
+            "body: the line was not complete within 0.2 s (limits.request_timeout_s)",
+            {"code": "line_late", "parameters": {"seconds": 0.2}},
+        ),
     ],
 )
-async def test_who_dawdles_is_told_and_cut_off(tmp_path: Path, sent: bytes, reason: str, info: str) -> None:
+async def test_who_dawdles_is_told_and_cut_off(
+    tmp_path: Path, sent: bytes, why: str, info: str, reason: dict[str, Any]
+) -> None:
     changed = {"request_timeout_s": 0.2, "idle_timeout_s": 0.3}
     async with open_rig(tmp_path, limits=changed) as rig, open_ports(rig) as ports:
         async with ports.connect("tcp") as peer:
             peer.writer.write(sent)
-            assert [answer["info"] for answer in await rest_of(peer)] == [info]
-        assert cuts(ports)[reason] == 1
+            (refusal,) = await rest_of(peer)
+        assert (refusal["info"], refusal["reason"]) == (info, reason)
+        assert cuts(ports)[why] == 1
 
 
 async def test_who_takes_no_answers_is_cut_off(tmp_path: Path) -> None:
@@ -113,8 +127,10 @@ async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path) ->
             async with ports.connect("tcp", "nobody") as third:
                 (refusal,) = await rest_of(third)
             assert refusal["info"] == "connections: 2 are open (limits.connections)"
+            assert refusal["reason"] == {"code": "connections_open", "parameters": {"most": 2}}
             async with ports.client.get(f"http://127.0.0.1:{ports.http}/healthz") as response:
-                assert (response.status, (await response.json())["info"]) == (503, refusal["info"])
+                told = await response.json()
+                assert (response.status, told["info"], told["reason"]) == (503, refusal["info"], refusal["reason"])
             assert cuts(ports)["connections"] == 2
         await until(lambda: ports.connection_limiter.open == 0, "both have left")
         async with ports.connect("tcp") as again:

@@ -157,6 +157,20 @@ export class Gateway {
     });
   }
 
+  /** A file that a path makes, such as `export/mosaic/7`; throws GatewayError where it is refused. */
+  async download(path: string, query: Record<string, string> = {}, signal?: AbortSignal): Promise<Blob> {
+    const search = new URLSearchParams(query).toString();
+    return this.attempt(path, signal, async () => {
+      const response = await this.ask(search ? `${path}?${search}` : path, undefined, "*/*", signal);
+      if (response.headers.get("Content-Type")?.startsWith("application/json") && !response.headers.has("Content-Disposition")) await opened(response, signal);
+      try {
+        return await response.blob();
+      } catch (error) {
+        throw signal?.aborted ? error : new Unreachable(error);
+      }
+    });
+  }
+
   /** Uploads a file; its record. */
   async upload(file: File, signal?: AbortSignal): Promise<{ uid: string; name: string; url: string }> {
     const path = `object/api/v1/file/upload?${new URLSearchParams({ name: file.name }).toString()}`;

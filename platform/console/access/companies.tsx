@@ -49,7 +49,7 @@ export function Companies() {
         read={(index, size, order, abort) => page("get_company_list", { page_index: index, page_size: size, ...orderBy(order) }, abort)}
         rowKey={(row) => row.uid}
         turn={turn}
-        empty={<Empty title={t(common.nothing)} />}
+        empty={<Empty title={t(common.nothing)}>{t(common.nothingDo)}</Empty>}
         tools={<button onClick={() => open("new")}>{t(w.addCompany)}</button>}
       />
       {dialog && (

@@ -47,7 +47,7 @@ export function Failures() {
       read={(index, size, _, abort) => page("get_login_failure_list", { page_index: index, page_size: size }, abort)}
       rowKey={(row) => `${row.kind} ${row.uid} ${row.address}`}
       turn={turn}
-      empty={<Empty title={t(w.noFailures)} />}
+      empty={<Empty title={t(w.noFailures)}>{t(w.noFailuresDo)}</Empty>}
     />
   );
 }

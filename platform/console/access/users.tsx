@@ -55,7 +55,7 @@ export function Users() {
         read={(index, size, order, abort) => page("get_user_list", { page_index: index, page_size: size, ...orderBy(order), ...(search ? { where_or: [["username", "like", `%${search}%`], ["email", "like", `%${search}%`]] } : {}) }, abort)}
         rowKey={(row) => row.uid}
         turn={turn}
-        empty={<Empty title={t(w.noUsers)} />}
+        empty={<Empty title={t(w.noUsers)}>{t(w.noUsersDo)}</Empty>}
         tools={
           <>
             <label class="grow">

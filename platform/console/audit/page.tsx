@@ -78,8 +78,12 @@ function Filters() {
       <input aria-label={t(w.user)} placeholder={t(w.user)} maxLength={96} value={query.get("username") ?? ""} onChange={set("username")} />
       <input aria-label={t(w.entity)} placeholder={t(w.entity)} maxLength={96} value={query.get("entity") ?? ""} onChange={set("entity")} />
       <input aria-label={t(w.record)} placeholder={t(w.record)} maxLength={96} value={query.get("uid") ?? ""} onChange={set("uid")} />
-      <input type="date" aria-label={t(w.start)} value={query.get("start") ?? ""} onChange={set("start")} />
-      <input type="date" aria-label={t(w.end)} value={query.get("end") ?? ""} onChange={set("end")} />
+      <label class="line dim">
+        {t(w.start)} <input type="date" value={query.get("start") ?? ""} onChange={set("start")} />
+      </label>
+      <label class="line dim">
+        {t(w.end)} <input type="date" value={query.get("end") ?? ""} onChange={set("end")} />
+      </label>
       {query.get("batch") && (
         <button class="small" onClick={() => replaceQuery({ batch: "" })}>
           {`${t(w.batch)} ✕`}

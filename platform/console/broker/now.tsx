@@ -1,10 +1,10 @@
 /** The broker's rates while somebody looks, and its counters since the start; of all companies together. */
 import { useRef, useState } from "preact/hooks";
-import { short } from "../overview/rates.tsx";
-import { Card, Problem, Spark } from "../parts/basics.tsx";
+import { Card, Problem, short, Spark } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useLoad, useSecondReading } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
+import { counterWord } from "./counter-words.ts";
 import { w } from "./words.ts";
 
 const EVERY_MS = 2_000;
@@ -35,6 +35,7 @@ export function Now() {
     [],
     EVERY_MS,
   );
+  useSecondReading(reload);
   return (
     <div class="grid">
       {!!error && <Problem error={error} retry={reload} />}
@@ -50,7 +51,7 @@ export function Now() {
         <div class="counters">
           {Object.entries(data ?? {}).map(([name, value]) => (
             <div key={name}>
-              <span class="dim">{name.replaceAll("_", " ")}</span> <span class="num">{value.toLocaleString()}</span>
+              <span class="dim">{counterWord(name)}</span> <span class="num">{value.toLocaleString()}</span>
             </div>
           ))}
         </div>

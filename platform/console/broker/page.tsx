@@ -6,12 +6,15 @@ import { RecordList, Tabs, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page, session } from "../shell/api.ts";
 import { titles } from "../shell/pages.ts";
+import { useTurns } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Bridges } from "./bridges.tsx";
 import { Now } from "./now.tsx";
 import { w } from "./words.ts";
+
+const EVERY_MS = 10_000; // no live frame tells of clients
 
 type Client = RowOf<Result<"get_client_list">>;
 type Subscription = RowOf<Result<"get_subscription_list">>;
@@ -56,6 +59,7 @@ function TerminalName({ uid }: { uid: string }) {
 
 function Clients() {
   const { dialog, open, close, done, turn } = useDialogs<Client>();
+  const turns = useTurns(EVERY_MS);
   const slow = route.value.query.get("slow") ? 1 : 0;
   const columns: Column<Client>[] = [
     { id: "client", title: t(w.client), width: 22, render: (row) => <TerminalName uid={row.client_id} /> },
@@ -87,7 +91,7 @@ function Clients() {
         query={String(slow)}
         read={(index, size, _, abort) => page("get_client_list", { page_index: index, page_size: size, slow }, abort)}
         rowKey={(row) => row.client_id}
-        turn={turn}
+        turn={turn + turns}
         tools={<Slow />}
         empty={<Empty title={t(slow ? w.noSlow : w.noClients)}>{t(slow ? w.noSlowDo : w.noClientsDo)}</Empty>}
       />

@@ -51,7 +51,5 @@ export const w = words({
   messagesOut: ["Messages out", "发送消息"],
   bytesIn: ["Bytes in", "接收字节"],
   bytesOut: ["Bytes out", "发送字节"],
-  counter: ["Counter", "计数器"],
-  figure: ["Value", "值"],
   allOfMachine: ["of all companies together", "所有公司合计"],
 });

@@ -249,7 +249,7 @@ function Terminals({ uid, turn }: { uid: string; turn: number }) {
           ))}
         </select>
       }
-      empty={<Empty title={t(w.noTerminals)} />}
+      empty={<Empty title={t(w.noTerminals)}>{t(w.noTerminalsDo)}</Empty>}
     />
   );
 }

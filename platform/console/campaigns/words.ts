@@ -39,6 +39,7 @@ export const w = words({
   all: ["All campaigns", "全部升级活动"],
   anyState: ["all states", "所有状态"],
   noTerminals: ["No terminals here", "没有终端"],
+  noTerminalsDo: ["Choose another state above: a campaign has the terminals that were chosen when it was made.", "请在上方选择其他状态：活动只包含创建时选定的终端。"],
   why: ["Ended because", "结束原因"],
   waveName: ["Wave", "批次"],
   share: ["Share", "占比"],

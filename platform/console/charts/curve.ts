@@ -4,6 +4,8 @@
 export interface Curve {
   times: number[];
   values: number[];
+  /** The last point is no measurement: the value before it still holds. */
+  isHeld?: boolean;
 }
 
 export const EMPTY: Curve = { times: [], values: [] };
@@ -59,6 +61,7 @@ export function thin(curve: Curve, from: number, to: number, columns: number): C
 
 /** The curve with a point more; one that is not after the last stands where it belongs, or takes its place. */
 export function append(curve: Curve, at: number, value: number): void {
+  if (curve.isHeld) endHeld(curve, at);
   const { times, values } = curve;
   if (!times.length || at > (times[times.length - 1] as number)) {
     times.push(at);
@@ -71,6 +74,31 @@ export function append(curve: Curve, at: number, value: number): void {
     times.splice(index, 0, at);
     values.splice(index, 0, value);
   }
+}
+
+/** A value, and since when (milliseconds) it is what it is. */
+export interface Newest {
+  value: number;
+  since: number;
+}
+
+/** The curve with its newest value up to `to`, and from `from` on where that came before: what does not change is stored once. */
+export function held(curve: Curve, newest: Newest | null, from: number, to: number): Curve {
+  const last = curve.times.at(-1);
+  if (!newest || newest.since > (last ?? from) || to <= (last ?? from)) return curve;
+  const begin = last === undefined ? [from] : [];
+  return { times: [...curve.times, ...begin, to], values: [...curve.values, ...begin.map(() => newest.value), newest.value], isHeld: true };
+}
+
+/** What is measured earlier than a value was held ends that there. */
+function endHeld(curve: Curve, at: number): void {
+  curve.isHeld = false;
+  const last = curve.times.length - 1;
+  if (at > (curve.times[last] as number)) return;
+  if (last > 0 && at - 1 <= (curve.times[last - 1] as number)) {
+    curve.times.pop();
+    curve.values.pop();
+  } else curve.times[last] = at - 1;
 }
 
 /** Takes away what is before an instant, except the point that leads to it. */

@@ -208,7 +208,7 @@ export class Plot {
     const gap = line.isStepped ? Infinity : this.gapOf(line.curve);
     const end = Math.min(times.length, countBefore(times, to) + 1);
     let index = Math.max(0, countBefore(times, from) - 1);
-    let [before, wasAt, lastY] = [-Infinity, -1, 0];
+    let [before, lastY] = [-Infinity, 0];
     const yOf = (value: number): number => bottom - (value - low) * perUnit;
     while (index < end) {
       const at = times[index] as number;
@@ -216,7 +216,7 @@ export class Plot {
       let value = values[index] as number;
       const first = value;
       let [lowest, highest] = [value, value];
-      const isApart = at - before > gap || wasAt < 0;
+      const isApart = before === -Infinity || at - before > gap; // one left of the view is before, too
       while (++index < end && Math.round(left + ((times[index] as number) - from) * perMs) === x) {
         value = values[index] as number;
         if (value < lowest) lowest = value;
@@ -232,7 +232,6 @@ export class Plot {
         path.lineTo(x, yOf(value));
       }
       lastY = yOf(value);
-      wasAt = x;
     }
   }
 

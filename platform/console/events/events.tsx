@@ -2,9 +2,8 @@
 import { useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { SEVERITIES } from "../overview/todo.tsx";
-import { Age, Card, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
+import { Age, Bars, Card, dayBars, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { ExportButton } from "../parts/export.tsx";
-import { Bars } from "../parts/forms.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
@@ -32,7 +31,6 @@ export function nameOf(event: { label_en: string; label_cn: string; code: string
 }
 
 const DAYS = 14;
-const DAY_MS = 86_400_000;
 const EXPORTED = ["id", "created", "severity", "code", "label_en", "label_cn", "value", "extension_key", "object_id", "terminal_id", "state", "acknowledged_at", "cleared_at", "shelved_until"] as const;
 
 function conditionsOf(query: URLSearchParams): string[][] {
@@ -137,12 +135,7 @@ function ByDay({ turn }: { turn: number }) {
     [severity, turn],
   );
   if (!data) return <div class="columns" />;
-  const today = clock.parse(`${clock.format(clock.now.value).slice(0, 10)} 12:00:00`); // noon: days of 23 hours count too
-  const bars = data.date.map((day, i) => ({
-    key: clock.format(today - (data.date.length - 1 - i) * DAY_MS).slice(0, 10),
-    value: data.data[day] ?? 0,
-  }));
-  return <Bars label={t(w.byDay)} bars={bars} chosen={query.get("day") ?? ""} onChoose={(day) => replaceQuery({ day, state: day ? "all" : "" })} />;
+  return <Bars label={t(w.byDay)} bars={dayBars(data)} chosen={query.get("day") ?? ""} onChoose={(day) => replaceQuery({ day, state: day ? "all" : "" })} />;
 }
 
 function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Column<Event>[] {

@@ -51,7 +51,7 @@ export const CONTROL_COLUMNS: readonly GridColumn[] = [
   { id: "code", title: w.code, width: 150, place: () => 0 },
   { id: "english", title: w.english, width: 190, place: () => 1 },
   { id: "chinese", title: w.chinese, width: 150, place: () => 2 },
-  { id: "kind", title: w.kind, width: 130, place: () => 3, options: () => (["OBJ", "APR"] as const).map((value) => ({ value, text: t(w[value]) })) },
+  { id: "kind", title: w.kind, width: 180, place: () => 3, options: () => (["OBJ", "APR"] as const).map((value) => ({ value, text: t(w[value]) })) },
   { id: "point", title: w.point, width: 220, place: () => 4, complete: () => "points" },
   { id: "default", title: w.standard, width: 130, place: () => 5 },
 ];

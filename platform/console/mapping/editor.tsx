@@ -21,6 +21,8 @@ import { check, terminalsOf, useChecked, type Using, type UsingObject, useUsing 
 import { VariableTable } from "./variables.tsx";
 import { w } from "./words.ts";
 
+const NO_ROWS: readonly Row[] = []; // of a control table only the messages are asked for, whose points complete what is typed
+
 export function TableEditor({ kind, uid }: { kind: TableKind; uid: string }) {
   const found = useLoad((abort) => readStored(kind, uid, abort), [kind, uid]);
   const [first, setFirst] = useState<Stored | null>(null);
@@ -187,7 +189,7 @@ function RowsTab(props: { kind: TableKind; editing: Editing; using: Using | unde
   const object = objectOf(using);
   const terminals = terminalsOf(object);
   const isMapping = kind === "mapping";
-  const checked = useChecked(isMapping ? draft.rows : [], terminals, !!using);
+  const checked = useChecked(isMapping ? draft.rows : NO_ROWS, terminals, !!using);
   const isRight = !checked.data?.problems.length;
   const wrong = (checked.data?.problems ?? []).map((each) => ({ row: each.row - 1, place: each.column ? each.column - 1 : null, reason: each.reason, told: each.told }));
   const now = isMapping && isRight && checked.data ? Object.fromEntries(Object.entries(checked.data.variables).map(([code, value]) => [code, valueText(value)])) : {};

@@ -21,7 +21,7 @@ export function VariableTable({ draft, isFixed, onChange }: Props) {
   return (
     <Card>
       <p class="dim">{t(w.variablesAre)}</p>
-      {!rows.length && <Empty title={t(w.noVariables)} />}
+      {!rows.length && <Empty title={t(w.noVariables)}>{t(w.noVariablesDo)}</Empty>}
       {rows.length > 0 && (
         <div class="scroll grid-box" role="region" aria-label={t(w.variables)} tabIndex={0}>
           <table class="cells said">

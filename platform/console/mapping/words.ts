@@ -116,6 +116,7 @@ export const w = words({
     "决定屏幕如何显示使用此表的对象的变量，不影响计算。状态名称的写法：0=Off|关; 1=On|开。",
   ],
   noVariables: ["The table has no variables yet", "此表还没有变量"],
+  noVariablesDo: ["Add rows first: each one of kind STA, FUNC, COL or STT is a variable.", "请先添加行：类型为 STA、FUNC、COL 或 STT 的每一行都是一个变量。"],
   replayDo: [
     "Makes the records, events and labels of a past range again by the table as it is saved. It goes on by itself: this page may be left.",
     "按已保存的表重新生成过去时段的记录、事件和标签。它会自行继续，可离开此页面。",

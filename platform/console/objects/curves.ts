@@ -1,14 +1,17 @@
 /** Curves of objects' variables: from the gateway, and as they come. */
 import type { ChartSource } from "../charts/data.ts";
-import type { Curve } from "../charts/curve.ts";
+import { held, type Curve, type Newest } from "../charts/curve.ts";
 import { curves, live } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 
 /** Which variable of which object a key of a chart means. */
 export type Find = (key: string) => { objectId: string; code: string };
 
+/** The newest value of a key and since when it has it; null: it is not known to have it still. */
+export type FindNewest = (key: string) => Newest | null;
+
 /** Curves of several objects. */
-export function curvesOf(find: Find): ChartSource {
+export function curvesOf(find: Find, newest: FindNewest = () => null): ChartSource {
   return {
     load: async (keys, range, signal) => {
       const found: Record<string, Curve> = {};
@@ -16,7 +19,8 @@ export function curvesOf(find: Find): ChartSource {
         const codes = wanted.map((key) => find(key).code);
         const times = { start_time: new Date(range.from).toISOString(), end_time: new Date(range.to).toISOString() };
         const data = await curves({ object_id: objectId, keys: codes, points: range.points, ...times }, signal);
-        for (const key of wanted) found[key] = data[find(key).code] ?? { times: [], values: [] };
+        const to = Math.min(range.to, clock.now.peek());
+        for (const key of wanted) found[key] = held(data[find(key).code] ?? { times: [], values: [] }, newest(key), range.from, to);
       };
       await Promise.all([...byObject(keys, find)].map(([objectId, wanted]) => ask(objectId, wanted)));
       return found;

@@ -13,7 +13,7 @@ export const w = words({
   labelClosed: ["label closed", "标签关闭"],
   command: ["command", "命令"],
   change: ["change", "修改"],
-  created: ["created with", "已创建，字段"],
+  created: ["created", "已创建"],
   updated: ["changed", "已修改"],
   deleted: ["deleted", "已删除"],
   nothing: ["Nothing has happened to this object yet", "此对象还没有任何记录"],

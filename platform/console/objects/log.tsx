@@ -161,7 +161,7 @@ function told(row: LogEntry): ComponentChildren {
   if (row.kind === "change") {
     return (
       <>
-        {t(row.code === "create" ? w.created : row.code === "delete" ? w.deleted : w.updated)} <Name mono text={row.value} />
+        {t(row.code === "create" ? w.created : row.code === "delete" ? w.deleted : w.updated)} {row.code !== "create" && <Name mono text={row.value} />}
       </>
     );
   }

@@ -4,7 +4,7 @@ import fine from "world-atlas/land-50m.json";
 import coarse from "world-atlas/land-110m.json";
 import { Card, Empty, Name, Problem } from "../parts/basics.tsx";
 import { page, session } from "../shell/api.ts";
-import { useLive, useLoad } from "../shell/hooks.ts";
+import { useBusy, useLive, useLoad } from "../shell/hooks.ts";
 import { shownTheme } from "../shell/preferences.ts";
 import { link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
@@ -73,6 +73,8 @@ async function readAll(conditions: Conditions, abort: AbortSignal): Promise<{ ro
 
 function useCoasts(isFine: boolean): readonly Ring[] {
   const [rings, setRings] = useState<readonly Ring[]>([]);
+  const [isAwaited, setAwaited] = useState(true);
+  useBusy(isAwaited);
   const kept = useRef(new Map<string, Ring[]>());
   useEffect(() => {
     const name = isFine ? fine : coarse;
@@ -86,7 +88,8 @@ function useCoasts(isFine: boolean): readonly Ring[] {
         kept.current.set(name, made);
         setRings(made);
       })
-      .catch(() => undefined); // markers are there without coasts too
+      .catch(() => undefined) // markers are there without coasts too
+      .finally(() => setAwaited(false));
     return () => abort.abort();
   }, [isFine]);
   return rings;

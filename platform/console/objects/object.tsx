@@ -1,19 +1,21 @@
 /** One object: its variables, curves, commands and records. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
+import { keepFile } from "../charts/export.ts";
 import { type ChartView, readView, writeView } from "../charts/link.ts";
 import type { Mark } from "../charts/plot.ts";
 import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
-import { call, page } from "../shell/api.ts";
+import { call, download, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
+import { useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
 import { link, readRoute, route } from "../shell/routes.ts";
+import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { language, t } from "../words/words.ts";
 import { Commands } from "./commands.tsx";
-import { curvesOf } from "./curves.ts";
+import { curvesOf, type FindNewest } from "./curves.ts";
 import { Flags, terminalsOf } from "./list.tsx";
 import { Logbook } from "./log.tsx";
 import { w as logWords } from "./log-words.ts";
@@ -95,7 +97,7 @@ function Shown({ row }: { row: ObjectItem }) {
   return (
     <div class="grid">
       {variables.error !== undefined && <Problem error={variables.error} retry={variables.reload} />}
-      <Curves id={id} name={row.name} variables={all} />
+      <Curves id={id} name={row.name} isOnline={!!row.is_online} variables={all} />
       <Commands row={row} variables={all} />
       <Records row={row} />
       <About row={row} />
@@ -117,8 +119,13 @@ function keepView(id: string, view: ChartView): void {
   route.value = readRoute(location.hash);
 }
 
-function Curves({ id, name, variables }: { id: string; name: string; variables: ObjectVariable[] }) {
-  const source = useMemo(() => curvesOf((code) => ({ objectId: id, code })), [id]);
+function Curves({ id, name, isOnline, variables }: { id: string; name: string; isOnline: boolean; variables: ObjectVariable[] }) {
+  const newest = useRef<FindNewest>(() => null);
+  newest.current = (code) => {
+    const known = isOnline ? variables.find((each) => each.code === code) : undefined;
+    return known?.time && typeof known.value === "number" ? { value: known.value, since: clock.parse(known.time) } : null;
+  };
+  const source = useMemo(() => curvesOf((code) => ({ objectId: id, code }), (code) => newest.current(code)), [id]);
   const view = viewOf(variables);
   const shown = view.keys.flatMap((code) => variables.filter((each) => each.code === code)).map((each) => chartVariable(each));
   const from = view.live || !view.range ? clock.now.peek() - view.spanMs : view.range.from;
@@ -130,7 +137,7 @@ function Curves({ id, name, variables }: { id: string; name: string; variables: 
   };
   return (
     <>
-      <Card title={t(w.chart)} more={<Export id={id} keys={view.keys} />}>
+      <Card title={t(w.chart)} more={<Export id={id} name={name} view={view} />}>
         <Chart title={name} source={source} variables={shown} view={view} onView={(next) => keepView(id, next)} marks={happened.map(markOf)} />
       </Card>
       <Card class="span8" title={t(w.variables)}>
@@ -143,12 +150,29 @@ function Curves({ id, name, variables }: { id: string; name: string; variables: 
   );
 }
 
-function Export({ id, keys }: { id: string; keys: string[] }) {
-  const query = new URLSearchParams({ format: "csv", ...(keys.length ? { keys: JSON.stringify(keys) } : {}) });
+/** What is shown as Parquet, where the platform makes that; all values, of all times, as CSV. */
+function Export({ id, name, view }: { id: string; name: string; view: ChartView }) {
+  const keys: Record<string, string> = view.keys.length ? { keys: JSON.stringify(view.keys) } : {};
+  const path = `export/mosaic/${encodeURIComponent(id)}`;
+  const { send, isBusy } = useSend(async () => {
+    const to = view.live || !view.range ? clock.now.peek() : view.range.to;
+    const from = view.live || !view.range ? to - view.spanMs : view.range.from;
+    const times = { start: new Date(from).toISOString(), end: new Date(to).toISOString() };
+    try {
+      keepFile(await download(path, { format: "parquet", ...keys, ...times }), `${name}.parquet`);
+    } catch (error) {
+      tellError(error);
+    }
+  });
   return (
-    <a href={`export/mosaic/${encodeURIComponent(id)}?${query}`} download>
-      {t(w.allValues)}
-    </a>
+    <span class="line">
+      <button class="plain small" title={t(w.parquetHint)} disabled={isBusy || !view.keys.length} onClick={send}>
+        {"Parquet"}
+      </button>
+      <a href={`${path}?${new URLSearchParams({ format: "csv", ...keys })}`} download>
+        {t(w.allValues)}
+      </a>
+    </span>
   );
 }
 

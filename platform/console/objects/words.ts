@@ -76,6 +76,7 @@ export const w = words({
   description: ["Description", "描述"],
   created: ["Created", "创建时间"],
   allValues: ["All values as a file", "全部数值文件"],
+  parquetHint: ["What is shown, all its points, as a Parquet file", "将所示范围内的全部数据点保存为 Parquet 文件"],
   cutGroup: ["Of this group the first {n} are shown.", "仅显示该分组的前 {n} 个。"],
   open: ["open", "未关闭"],
   closed: ["closed", "已关闭"],

@@ -1,12 +1,12 @@
 /** What needs a person comes first; rates come after. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
-import { Card, Empty, Head, Problem, Spark } from "../parts/basics.tsx";
+import { Bars, Card, dayBars, Empty, Head, Problem } from "../parts/basics.tsx";
 import { call, session } from "../shell/api.ts";
 import { menuCounts } from "../shell/app.tsx";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
-import { link } from "../shell/routes.ts";
+import { go, link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Rates } from "./rates.tsx";
@@ -103,7 +103,7 @@ function Open({ data }: { data: Attention }) {
     { name: t(w.commands), n: commands.waiting, more: false, note: commands.expired ? t(w.expiredToday, { n: commands.expired }) : "", to: "" },
   ];
   return (
-    <Card>
+    <Card title={t(w.openNow)}>
       <table>
         <tbody>
           {rows.map((row) => (
@@ -122,17 +122,9 @@ function Open({ data }: { data: Attention }) {
 function Days() {
   const { data } = useLoad((abort) => call("get_event_quantity_by_day", { day: DAYS }, abort), [], 5 * READ_MS);
   if (!data) return null;
-  const numbers = data.date.map((day) => data.data[day] ?? 0);
   return (
     <Card title={t(w.byDay)} class="days" more={<a href={link(["events"])}>{t(common.all)}</a>}>
-      <Spark values={numbers} label={`${t(w.byDay)}: ${numbers.join(", ")}`} />
-      <p class="dim axis">
-        {data.date.map((day, i) => (
-          <span key={day}>
-            <b>{numbers[i] || ""}</b> {day.slice(-5)}
-          </span>
-        ))}
-      </p>
+      <Bars label={t(w.byDay)} bars={dayBars(data)} onChoose={(day) => go(link(["events"], { state: "all", day }))} />
     </Card>
   );
 }

@@ -1,8 +1,8 @@
 /** What comes in, live, while somebody looks: super users see the broker's counters, others what their terminals report. */
 import { useRef, useState } from "preact/hooks";
-import { Card, Spark } from "../parts/basics.tsx";
+import { Card, short, Spark } from "../parts/basics.tsx";
 import { call, session } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useLoad, useSecondReading } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
 
@@ -22,7 +22,7 @@ export function Rates() {
 function Machine() {
   const [series, setSeries] = useState<Record<string, number[]>>({});
   const before = useRef<Reading | null>(null);
-  const { data } = useLoad(
+  const { data, reload } = useLoad(
     async (abort) => {
       const found = await call("get_broker_status", {}, abort);
       const counters = found.counters as Record<string, number>;
@@ -45,6 +45,7 @@ function Machine() {
     [],
     EVERY_MS,
   );
+  useSecondReading(reload);
   if (!data) return null;
   const last = (name: string) => series[name]?.at(-1);
   const incoming = sum(series["messages_in_qos0"], series["messages_in_qos1"], series["messages_in_qos2"]);
@@ -71,13 +72,4 @@ function Machine() {
 function sum(...all: (number[] | undefined)[]): number[] {
   const length = Math.min(...all.map((each) => each?.length ?? 0));
   return Array.from({ length }, (_, i) => all.reduce((total, each) => total + (each?.at(i - length) ?? 0), 0));
-}
-
-/** `8.4k`; three figures at most. */
-export function short(value: number): string {
-  if (value >= 1e9) return `${(value / 1e9).toPrecision(3)}G`;
-  if (value >= 1e6) return `${(value / 1e6).toPrecision(3)}M`;
-  if (value >= 10_000) return `${(value / 1e3).toPrecision(3)}k`;
-  if (value >= 100) return Math.round(value).toLocaleString();
-  return String(Math.round(value * 10) / 10);
 }

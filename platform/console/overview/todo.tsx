@@ -56,37 +56,58 @@ export function Todo({ data, reload }: { data: Attention; reload: () => void }) 
 }
 
 function machine(data: Attention): Item[] {
+  const step = may("super") ? <a href={link(["machine"])}>{t(common.open)}</a> : null;
   const found: Item[] = data.quotas.map((each) => ({
     key: `quota-${each.limit}`,
     kind: each.percent >= 100 ? "bad" : "warn",
     word: t(w.quota),
     what: t(w.quotaWhy, { limit: each.limit, has: each.has, most: each.most }),
     since: null,
-    step: null,
+    step: may("super") ? <a href={link(["access", "companies"])}>{t(common.open)}</a> : null,
   }));
   const disk = data.disk;
   if (disk && ((disk.days_left !== null && disk.days_left < DISK_DAYS) || disk.free_bytes < DISK_FREE * disk.total_bytes)) {
     const percent = Math.round((100 * disk.free_bytes) / Math.max(1, disk.total_bytes));
     const days = disk.days_left === null ? "" : `, ${t(w.diskWhy, { n: Math.floor(disk.days_left) })}`;
-    found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days, since: null, step: null });
+    found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days, since: null, step });
   }
-  for (const each of data.tasks ?? []) {
-    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: UNSTORED.has(each.name) ? t(w.unstored) : t(w.taskWhy, { name: each.name, error: each.error }), since: null, step: null });
+  const failing = data.tasks ?? [];
+  if (failing.some((each) => UNSTORED.has(each.name))) found.push({ key: "unstored", kind: "bad", word: t(w.task), what: t(w.unstored), since: null, step });
+  for (const each of failing.filter(({ name }) => !UNSTORED.has(name))) {
+    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: each.name, error: each.error }), since: null, step });
   }
   return found;
 }
 
+type OpenEvent = Attention["events"]["entries"][number];
+
+/** Those of one terminal that say the same are one line: what they are about is dealt with once. */
+function folded(entries: readonly OpenEvent[]): OpenEvent[][] {
+  const found = new Map<string, OpenEvent[]>();
+  for (const each of entries) {
+    const key = `${each.code}\n${each.terminal_id}\n${each.severity}`;
+    found.set(key, [...(found.get(key) ?? []), each]);
+  }
+  return [...found.values()];
+}
+
+/** What was measured; nothing where a signal says no more than that it is there. */
+function measured(value: string): string {
+  return ["1", "true"].includes(value) ? "" : value;
+}
+
 function events(data: Attention, reload: () => void): Item[] {
-  const acknowledge = async (id: number) => {
+  const acknowledge = async (ids: number[]) => {
     try {
-      await call("acknowledge_event", { id });
+      await call("acknowledge_events", { ids });
       tell(t(w.acknowledged));
       reload();
     } catch (error) {
       tellError(error);
     }
   };
-  return data.events.entries.map((each) => {
+  return folded(data.events.entries).map((all) => {
+    const each = all[0] as OpenEvent;
     const severity = SEVERITIES[each.severity];
     return {
       key: `event-${each.id}`,
@@ -98,13 +119,13 @@ function events(data: Attention, reload: () => void): Item[] {
             <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
           </a>{" "}
           <span class="why">
-            <Name text={each.value} /> <Name text={each.terminal_id} mono />
+            <Name text={measured(each.value)} /> <Name text={each.terminal_id} mono /> {all.length > 1 && t(w.several, { n: all.length })}
           </span>
         </>
       ),
       since: each.created,
       step: may("operator") && (
-        <button class="small" onClick={() => void acknowledge(each.id)}>
+        <button class="small" onClick={() => void acknowledge(all.map((one) => one.id))}>
           {t(w.acknowledge)}
         </button>
       ),

@@ -6,6 +6,8 @@ import { w } from "../words/common.ts";
 import { explain } from "../words/errors.ts";
 import { t } from "../words/words.ts";
 
+const DAY_MS = 86_400_000;
+
 export type Meaning = "bad" | "warn" | "good" | "info" | "";
 
 /** A word with a meaning; colour never says it alone. */
@@ -213,4 +215,51 @@ export function Spark({ values, label }: { values: readonly number[]; label: str
       <path class="l" d={`M${points.join(" L")}`} />
     </svg>
   );
+}
+
+/** Counts of the last days, today's last, by day with its year. */
+export function dayBars(counted: { date: readonly string[]; data: Readonly<Record<string, number>> }): { key: string; value: number }[] {
+  const today = clock.parse(`${clock.format(clock.now.value).slice(0, 10)} 12:00:00`); // noon: days of 23 hours count too
+  const { date, data } = counted;
+  return date.map((day, i) => ({ key: clock.format(today - (date.length - 1 - i) * DAY_MS).slice(0, 10), value: data[day] ?? 0 }));
+}
+
+/** `1.2k`: what fits above a column. */
+function brief(value: number): string {
+  return value < 1_000 ? String(value) : `${(value / 1_000).toPrecision(2)}k`;
+}
+
+/** Columns of days or hours; pointing at one says what it is. */
+export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: readonly { key: string; value: number }[]; chosen?: string; onChoose?: (key: string) => void }) {
+  const most = Math.max(1, ...bars.map((each) => each.value));
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => box.current?.scrollTo({ left: 1e6 }), []); // on a phone the newest are seen, older ones are to their left
+  return (
+    <div ref={box} class="columns" role="group" aria-label={label}>
+      {bars.map((each) => (
+        <button
+          key={each.key}
+          type="button"
+          aria-pressed={chosen === each.key}
+          title={`${each.key}: ${each.value.toLocaleString()}`}
+          onClick={() => onChoose?.(chosen === each.key ? "" : each.key)}
+        >
+          <b>{each.value ? brief(each.value) : ""}</b>{" "}
+          <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true">
+            <rect x={1} width={8} y={60 - (58 * each.value) / most} height={(58 * each.value) / most} />
+          </svg>
+          <span>{each.key.slice(5)}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** `8.4k`; three figures at most. */
+export function short(value: number): string {
+  if (value >= 1e9) return `${(value / 1e9).toPrecision(3)}G`;
+  if (value >= 1e6) return `${(value / 1e6).toPrecision(3)}M`;
+  if (value >= 10_000) return `${(value / 1e3).toPrecision(3)}k`;
+  if (value >= 100) return Math.round(value).toLocaleString();
+  return String(Math.round(value * 10) / 10);
 }

@@ -1,5 +1,5 @@
 /** Records that people write: a dialog of fields, what is asked before something ends, what is shown once. */
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
@@ -156,36 +156,5 @@ export function ShownOnce({ title, text, onClose }: { title: string; text: strin
         </button>
       </footer>
     </Dialog>
-  );
-}
-
-/** `1.2k`: what fits above a column. */
-function brief(value: number): string {
-  return value < 1_000 ? String(value) : `${(value / 1_000).toPrecision(2)}k`;
-}
-
-/** Columns of days or hours; pointing at one says what it is. */
-export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: readonly { key: string; value: number }[]; chosen?: string; onChoose?: (key: string) => void }) {
-  const most = Math.max(1, ...bars.map((each) => each.value));
-  const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => box.current?.scrollTo({ left: 1e6 }), []); // on a phone the newest are seen, older ones are to their left
-  return (
-    <div ref={box} class="columns" role="group" aria-label={label}>
-      {bars.map((each) => (
-        <button
-          key={each.key}
-          type="button"
-          aria-pressed={chosen === each.key}
-          title={`${each.key}: ${each.value.toLocaleString()}`}
-          onClick={() => onChoose?.(chosen === each.key ? "" : each.key)}
-        >
-          <b>{each.value ? brief(each.value) : ""}</b>{" "}
-          <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true">
-            <rect x={1} width={8} y={60 - (58 * each.value) / most} height={(58 * each.value) / most} />
-          </svg>
-          <span>{each.key.slice(5)}</span>
-        </button>
-      ))}
-    </div>
   );
 }

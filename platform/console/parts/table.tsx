@@ -1,6 +1,6 @@
 /** A table of any number of rows: the server pages, sorts and filters; only what is seen is in the document. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "terrazzo-client";
 import { healed } from "../shell/api.ts";
 import { useBusy } from "../shell/hooks.ts";
@@ -97,7 +97,8 @@ export function Table<R>(props: Props<R>) {
     );
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
+    // asked at once, not after the next frame: whoever types waits for it
     list.current += 1;
     abort.current.abort();
     abort.current = new AbortController();

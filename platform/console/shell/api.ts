@@ -74,6 +74,11 @@ export function curves(fields: Fields<"get_mosaic_chart">, abort?: AbortSignal):
   return inSession(() => plain.curves(isWall() ? "get_wall_chart" : "get_mosaic_chart", fields, abort));
 }
 
+/** A file that a path makes. */
+export function download(name: string, query: Record<string, string>): Promise<Blob> {
+  return inSession(() => plain.download(name, query));
+}
+
 /** Uploads a file. */
 export function upload(file: File): Promise<{ uid: string }> {
   return inSession(() => plain.upload(file));

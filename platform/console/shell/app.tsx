@@ -174,6 +174,7 @@ function PageOfRoute() {
   const isAwaited = entry !== undefined && !loaded.has(id) && error === undefined;
   useLayoutEffect(() => (isAwaited ? beBusy() : undefined), [isAwaited]);
   useLayoutEffect(() => document.getElementById("main")?.setAttribute("data-route", location.hash), [route.value]);
+  useEffect(() => document.querySelector("main .tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" })); // on a phone tabs are broader than the screen
   useEffect(() => {
     setError(undefined);
     if (last.current !== id) document.getElementById("main")?.focus({ preventScroll: true });

@@ -27,6 +27,7 @@ export const kinds = words({
   offline: ["offline record", "停机记录"],
   api_key: ["API key", "API 密钥"],
   claim_key: ["claim key", "认领密钥"],
+  wall_link: ["link for a wall", "大屏链接"],
 });
 
 const PLACES: Record<string, readonly [page: string, to: (hit: Hit) => string]> = {

@@ -5,6 +5,8 @@ import { healed, live } from "./api.ts";
 import { beBusy } from "./busy.ts";
 import { readPatiently } from "./patience.ts";
 
+const SECOND_MS = 1_000;
+
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
   data: T | undefined;
@@ -25,7 +27,7 @@ interface Reading {
 }
 
 /**
- * Reads when `keys` change, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
+ * Reads when what is in `keys` changes, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
  * it reads gets the answer, then a second one: where that is asked more often than it can be answered, something is shown still.
  * A platform at a limit is asked again when it says, before its refusal is shown.
  */
@@ -72,7 +74,7 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
       reading.current?.abort.abort();
       reading.current = null;
     };
-  }, [...keys, healed.value]);
+  }, [asked, healed.value]);
   useEffect(() => {
     if (!everyMs) return;
     const timer = setInterval(() => !document.hidden && reload(), everyMs);
@@ -156,6 +158,24 @@ export function useSend(work: () => Promise<void>): Sending {
     void go();
   };
   return { send, isBusy, error };
+}
+
+/** Reads again a little after the page was opened: a rate takes two readings. */
+export function useSecondReading(reload: () => void): void {
+  useEffect(() => {
+    const timer = setTimeout(reload, SECOND_MS);
+    return () => clearTimeout(timer);
+  }, []);
+}
+
+/** Rises each `ms` while the page is looked at: for lists that no live frame tells of. */
+export function useTurns(ms: number): number {
+  const [turns, setTurns] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && setTurns((n) => n + 1), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return turns;
 }
 
 /** A value that follows another only when that has rested. */

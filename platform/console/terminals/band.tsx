@@ -1,4 +1,4 @@
-/** When a terminal was connected, as a band over a week, and why each connection ended. */
+/** When a terminal was connected, as a band over a week, or a day where no more is known, and why each connection ended. */
 import type { Result } from "terrazzo-client";
 import { Card, Problem } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
@@ -10,6 +10,7 @@ import { w } from "./words.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
+const PARTS_OF_DAY = 6;
 
 const LEGEND = [["online", w.online], ["offline", w.offline], ["flapping", w.bandUnsteady], ["unknown", w.unknownState]] as const;
 
@@ -25,23 +26,38 @@ export function PresenceBand({ uid, turn }: { uid: string; turn: number }) {
     [uid, turn],
     60_000,
   );
+  const spanMs = data ? spanOf(data.bands, data.end) : DAYS * DAY_MS;
   return (
-    <Card title={t(w.band)}>
+    <Card title={t(spanMs > DAY_MS ? w.band : w.bandDay)}>
       {!!error && <Problem error={error} />}
-      {data && (data.bands.length ? <Drawn bands={data.bands} endMs={data.end} /> : <p class="dim">{t(w.bandNone)}</p>)}
+      {data && (data.bands.length ? <Drawn bands={data.bands} endMs={data.end} spanMs={spanMs} /> : <p class="dim">{t(w.bandNone)}</p>)}
     </Card>
   );
 }
 
-function Drawn({ bands, endMs }: { bands: Band[]; endMs: number }) {
-  const startMs = endMs - DAYS * DAY_MS;
+/** A week, or the last day where nothing is known of the days before: else one would look at an empty band. */
+function spanOf(bands: readonly Band[], endMs: number): number {
+  const known = bands.find((each) => each.state !== "unknown");
+  return known && endMs - clock.parse(known.start) < DAY_MS ? DAY_MS : DAYS * DAY_MS;
+}
+
+/** Names of the parts below the band: days, or times of a day. */
+function partNames(startMs: number, spanMs: number): string[] {
+  const isWeek = spanMs > DAY_MS;
+  const parts = isWeek ? DAYS : PARTS_OF_DAY;
+  const [from, to] = isWeek ? [5, 10] : [11, 16];
+  return Array.from({ length: parts }, (_, i) => clock.format(startMs + ((i + 0.5) * spanMs) / parts).slice(from, to));
+}
+
+function Drawn({ bands, endMs, spanMs }: { bands: Band[]; endMs: number; spanMs: number }) {
+  const startMs = endMs - spanMs;
   const x = (ms: number) => (100 * Math.min(Math.max(ms - startMs, 0), endMs - startMs)) / (endMs - startMs);
-  const days = Array.from({ length: DAYS }, (_, i) => clock.format(startMs + (i + 0.5) * DAY_MS).slice(5, 10));
+  const shown = bands.filter((each) => !each.end || clock.parse(each.end) > startMs);
   const breaks = bands.filter((each) => each.state === "offline" && each.reason).slice(-4).reverse();
   return (
     <>
       <svg class="band" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={bands.map(told).join("; ").slice(0, 500)}>
-        {bands.map((each) => {
+        {shown.map((each) => {
           const from = x(clock.parse(each.start));
           const to = x(each.end ? clock.parse(each.end) : endMs);
           return (
@@ -52,8 +68,8 @@ function Drawn({ bands, endMs }: { bands: Band[]; endMs: number }) {
         })}
       </svg>
       <div class="band-days dim">
-        {days.map((day) => (
-          <span key={day}>{day}</span>
+        {partNames(startMs, spanMs).map((name) => (
+          <span key={name}>{name}</span>
         ))}
       </div>
       <p class="line dim band-legend">

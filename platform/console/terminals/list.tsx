@@ -1,5 +1,5 @@
 /** Terminals, as many as there are: the server searches, filters and sorts. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
@@ -82,7 +82,7 @@ export function Terminals() {
   const [turn, setTurn] = useState(0);
   const soon = useSeldom(() => setTurn((n) => n + 1), SETTLE_MS);
   useLive({ kinds: ["terminal"] }, soon, soon);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (rested !== (query.get("search") ?? "")) replaceQuery({ search: rested });
   }, [rested]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());

@@ -1,12 +1,13 @@
 /** The last messages of a terminal by channel: as they are read, as they came, and which variables of which objects they became. */
 import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
-import { Age, Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
+import { Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
+import { Came } from "./came.tsx";
 import { w } from "./words.ts";
 
 type Mapped = Result<"get_mapped_messages">;
@@ -97,20 +98,14 @@ function Feeds({ mapped }: { mapped: Mapped }) {
 
 function OneMessage({ message, objects, isRaw }: { message: Message; objects: readonly Fed[]; isRaw: boolean }) {
   return (
-    <li>
-      <span class="line">
-        <Name text={message.topic} mono />
-        <span class="dim">
-          <Age at={message.time} />
-        </span>
-      </span>
+    <Came topic={message.topic} time={message.time}>
       <pre dir="auto">{payloadText(message, isRaw)}</pre>
       {message.points === null && <span class="dim">{t(w.noPoints)}</span>}
       {message.became.map((each) => (
         <Became key={each.object_id} name={objects.find((object) => object.id === each.object_id)?.name ?? String(each.object_id)} id={each.object_id} values={each.values} />
       ))}
       {!message.became.length && objects.length > 0 && <span class="dim">{t(w.becameNothing)}</span>}
-    </li>
+    </Came>
   );
 }
 

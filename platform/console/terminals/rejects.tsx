@@ -1,11 +1,12 @@
 /** What a terminal sent and could not be opened or decoded: as it came, why, and when. */
 import type { Result } from "terrazzo-client";
-import { Age, Card, Name } from "../parts/basics.tsx";
+import { Card, Name } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { serverText } from "../words/server-text.ts";
 import { t } from "../words/words.ts";
 import { bytesText } from "./bytes.ts";
+import { Came } from "./came.tsx";
 import { w } from "./words.ts";
 
 type Reject = Result<"get_reject_list">["data"][number];
@@ -34,18 +35,12 @@ export function Rejects({ uid }: { uid: string }) {
 
 function OneReject({ reject }: { reject: Reject }) {
   return (
-    <li>
-      <span class="line">
-        <Name text={reject.topic} mono />
-        <span class="dim">
-          <Age at={reject.time} />
-        </span>
-      </span>
+    <Came topic={reject.topic} time={reject.time}>
       <span class="is-bad">
         <Name text={serverText(reject.reason, reject.told)} />
       </span>
       <pre dir="auto">{cut(reject.text) ?? bytesText(reject.payload)}</pre>
-    </li>
+    </Came>
   );
 }
 

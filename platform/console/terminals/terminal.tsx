@@ -6,6 +6,7 @@ import { call, may, session } from "../shell/api.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
+import { allowedOf } from "./allowed.ts";
 import { PresenceBand } from "./band.tsx";
 import { Commands } from "./commands.tsx";
 import { Configuration } from "./configuration.tsx";
@@ -156,6 +157,26 @@ function Now({ status, item }: { status: Status; item: Item | undefined }) {
   );
 }
 
+/** What its record allows, topic by topic. */
+function Topics({ item }: { item: Item }) {
+  const { publish, subscribe } = allowedOf(item);
+  const listed = (topics: readonly string[]) => (topics.length ? topics.map((each) => <Name key={each} text={each} mono />) : <span class="dim">{t(w.nothingByAccess, { access: item.access })}</span>);
+  return (
+    <dl class="facts topics">
+      <dt>{t(w.mayPublish)}</dt>
+      <dd class="line">{listed(publish)}</dd>
+      <dt>{t(w.maySubscribe)}</dt>
+      <dd class="line">{listed(subscribe)}</dd>
+      {item.is_route === 1 && (
+        <>
+          <dt>{t(w.mayFor)}</dt>
+          <dd>{t(w.mayForOthers)}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
 function Connect({ item }: { item: Item }) {
   const ports = session.value?.mqtt;
   const isScram = item.dixie === 1;
@@ -173,7 +194,7 @@ function Connect({ item }: { item: Item }) {
     <Card title={t(w.howTo)}>
       <div class="form">
         <p>{t(how, { uid: item.uid })}</p>
-        <p class="dim">{t(w.mayTopics, { uid: item.uid })}</p>
+        <Topics item={item} />
         {!may("admin") && <p class="dim">{t(w.pinHidden)}</p>}
         {ports && ports.port === null && ports.tls_port !== null && <p>{t(w.mqttOff, { port: String(ports.tls_port) })}</p>}
         {item.mode === "pwd" &&

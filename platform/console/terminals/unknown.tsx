@@ -25,7 +25,7 @@ export function Unknown() {
       </Head>
       {!!error && <Problem error={error} retry={reload} />}
       <Card>
-        {data?.rows.length === 0 && <Empty title={t(w.unknownNone)} />}
+        {data?.rows.length === 0 && <Empty title={t(w.unknownNone)}>{t(w.unknownNoneDo)}</Empty>}
         {!!data?.rows.length && (
           <div class="scroll" tabIndex={0} role="region" aria-label={t(w.unknownOnes)}>
             <table>

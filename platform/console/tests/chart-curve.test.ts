@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { append, countBefore, extremes, forget, gapMs, indexAt, thin, type Curve } from "../charts/curve.ts";
+import { append, countBefore, extremes, forget, gapMs, held, indexAt, thin, type Curve } from "../charts/curve.ts";
 
 function walk(count: number, seed: number): Curve {
   let state = seed;
@@ -58,4 +58,26 @@ test("a gap is what is much longer than usual", () => {
   const times = Array.from({ length: 100 }, (_, each) => each * 60_000 + (each > 50 ? 7_200_000 : 0));
   assert.equal(gapMs(times), 300_000);
   assert.equal(gapMs([0, 1, 2]), Infinity);
+});
+
+test("a value that does not change is held up to now, and through a range that it came before", () => {
+  const none = { times: [], values: [] };
+  assert.deepEqual(held(none, { value: 7, since: 10 }, 20, 30), { times: [20, 30], values: [7, 7], isHeld: true });
+  assert.deepEqual(held({ times: [22], values: [5] }, { value: 5, since: 22 }, 20, 30), { times: [22, 30], values: [5, 5], isHeld: true });
+});
+
+test("a measurement from before a value was held ends that", () => {
+  const late = held({ times: [], values: [] }, { value: 7, since: 10 }, 20, 30);
+  append(late, 28, 8);
+  assert.deepEqual([late.times, late.values], [[20, 27, 28], [7, 7, 8]]);
+  const next = held({ times: [22], values: [5] }, { value: 5, since: 22 }, 20, 30);
+  append(next, 40, 6);
+  assert.deepEqual([next.times, next.values], [[22, 30, 40], [5, 5, 6]]);
+});
+
+test("what is not known to be the newest is not held", () => {
+  const curve = { times: [22], values: [5] };
+  assert.deepEqual(held(curve, { value: 6, since: 28 }, 20, 25), curve);
+  assert.deepEqual(held(curve, null, 20, 30), curve);
+  assert.deepEqual(held({ times: [], values: [] }, { value: 6, since: 28 }, 20, 25), { times: [], values: [] });
 });

@@ -29,6 +29,7 @@ from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_few, is_long
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
+from terrazzo.api.kernel.schema_faults import schema_fault
 from terrazzo.api.kernel.services import Services, TokenService
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
@@ -309,5 +310,5 @@ def _why_unreadable(error: Exception, message: bytes | str) -> str:
         case RecursionError():
             return say("nested_too_deeply")
         case msgspec.ValidationError():
-            return str(error).replace("`", "").lower()
+            return schema_fault(error)[1]
     return say("not_json", why=str(error).removeprefix("JSON is malformed: "))

@@ -235,8 +235,9 @@ class MessengerReply(msgspec.Struct, frozen=True):
 
 
 def encodable(info: str) -> str:
-    """Bytes of a head that are no UTF-8, which aiohttp decodes to surrogates, as escapes."""
-    return info if info.isascii() else info.encode("utf-8", "backslashreplace").decode()
+    """Plain text, with escapes for bytes of a head that are no UTF-8, which aiohttp decodes to surrogates."""
+    plain = info[:]  # of a sentence that knows its code
+    return plain if plain.isascii() else plain.encode("utf-8", "backslashreplace").decode()
 
 
 def explain(error: Exception, reply: Reply) -> Failure:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from aiohttp import WSCloseCode, web
 
-from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure
+from terrazzo.api.kernel.envelope import FAILURE, UNREAD, Answer, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.bodies.frame_lengths import FrameLengths
@@ -21,7 +21,9 @@ from terrazzo.api.transports.json_response import write_answer
 from terrazzo.api.transports.known_heads import KnownHead, KnownHeads
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
 from terrazzo.api.transports.peers.unread_clock import UnreadClock
+from terrazzo.api.transports.refusals import encode_refusal, refused_with
 from terrazzo.api.transports.request_bounds import RequestBounds
+from terrazzo.reasons import reason_of, say
 from terrazzo_broker.peer_address import TrustedProxies
 
 HEAD_BYTES = 64 * 1024  # all of a head
@@ -232,7 +234,7 @@ class HttpConnection(asyncio.Protocol):
             HTTPBadRequest: some have come already, before the upgrade was answered.
         """
         if self._bounds.after_head:
-            raise web.HTTPBadRequest(text="upgrade: more was sent before it was answered")
+            raise refused_with(web.HTTPBadRequest(), say("upgrade_too_early"))
         self.is_upgraded, self._frames = True, FrameLengths(UNPROVEN_BYTES)
 
     def _watch_frames(self, frames: FrameLengths, data: bytes) -> None:
@@ -275,11 +277,11 @@ class HttpConnection(asyncio.Protocol):
         bounds = self._bounds
         bounds.receive(data)
         if bounds.head_bytes > HEAD_BYTES:
-            self._refuse_head(Cut.HEAD_TOO_LONG, 431, f"headers: longer than {HEAD_BYTES} bytes")
+            self._refuse_head(Cut.HEAD_TOO_LONG, 431, say("headers_too_long", most=HEAD_BYTES))
             return
         if not bounds.is_head_complete and self._head_timer is None:
             timeout_s = self._port.limits.request_timeout_s
-            info = f"headers: not complete within {timeout_s} s (limits.request_timeout_s)"
+            info = say("headers_late", seconds=timeout_s)
             loop = asyncio.get_running_loop()
             self._head_timer = loop.call_later(timeout_s, self._refuse_head, Cut.HEAD_TIMEOUT, 408, info)
         self._read(data)
@@ -321,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
         if self.is_proxied:
             self.enter_request(address)
         if refusal := self.refusal:
-            await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
+            await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503, reason=reason_of(refusal))))
         else:
             await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot), known.action))
 
@@ -479,11 +481,6 @@ def connection_of(request: web.BaseRequest) -> HttpConnection | None:
     transport = request.transport
     protocol = None if transport is None else transport.get_protocol()
     return protocol if isinstance(protocol, HttpConnection) else None
-
-
-def encode_refusal(status: int, info: str) -> bytes:
-    """The body that a request gets which no handler has seen."""
-    return UNREAD.failure(Failure(BAD_PARAMETER, info, status)).body
 
 
 def _hang_up(transport: asyncio.Transport, status: int, info: str) -> None:

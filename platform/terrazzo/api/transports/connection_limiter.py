@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from terrazzo.api.transports.conversation import RequestKeeper
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
 from terrazzo.api.transports.peers.unread import Unread
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.peer_address import TrustedProxies, share_of
 
@@ -98,11 +99,9 @@ class ConnectionLimiter(Collector):
     def why(self, full: Full) -> str:
         """What a peer is told for whom there is no place."""
         if full is Full.ALL:
-            return f"connections: {self.most} are open (limits.connections)"
-        return (
-            f"connections: this address has {self.unauthenticated} without a login "
-            f"(limits.unauthenticated_connections), or {self._shares.most_of_address} in all (limits.connections)"
-        )
+            return say("connections_open", most=self.most)
+        most = self._shares.most_of_address
+        return say("connections_of_address", unauthenticated=self.unauthenticated, most=most)
 
     def leave(self, port: str, slot: ConnectionSlot) -> None:
         """A connection has ended."""

@@ -49,6 +49,7 @@ from terrazzo.api.transports.metrics_page import metrics_handler
 from terrazzo.api.transports.mqtt_auth.routes import MqttAuthRoutes
 from terrazzo.api.transports.peers.client_address import PROXIES, client_address
 from terrazzo.api.transports.peers.origins import Origins
+from terrazzo.api.transports.refusals import refused_with
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
@@ -221,7 +222,7 @@ def _with_place(handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         connection = connection_of(request)
         if connection is not None and (refusal := connection.refusal):
-            raise web.HTTPServiceUnavailable(text=refusal)
+            raise refused_with(web.HTTPServiceUnavailable(), refusal)
         return await handler(request)
 
     return handle
@@ -465,11 +466,7 @@ def _reason(request: web.Request, refusal: web.HTTPException) -> tuple[str, str]
         case web.HTTPUnsupportedMediaType():
             got = request.headers.get("Content-Type", "")[:100]
             return "Content-Type", say("expected_media_type", expected=_JSON, got=got)
-        case (
-            web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed() | web.HTTPServiceUnavailable()
-        ):
-            return "", str(refusal.text)
-    return "", refusal.reason
+    return "", told_by(refusal)
 
 
 def _unknown_path(path: str) -> str:

@@ -12,11 +12,13 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.http_websocket import WebSocketReader
 
 from terrazzo.api.kernel.services import ApiLimits
-from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port, encode_refusal
+from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.known_heads import HEADS
 from terrazzo.api.transports.peers.client_address import PROXIES
+from terrazzo.api.transports.refusals import encode_refusal
 from terrazzo.api.transports.tls import TlsAcceptor, TlsParts
+from terrazzo.reasons import say
 from terrazzo_broker.listeners.acceptor import bind
 
 HEALTHY = "http"  # the port that has ``/healthz``
@@ -143,9 +145,9 @@ class _RequestReader(web.RequestHandler):
             return super().handle_error(request, status, exc, message)
         exc.__traceback__ = None  # whose frames refer to the error: they would keep each other, and the connection
         if isinstance(exc, LineTooLong):
-            why, status, info = Cut.HEAD_TOO_LONG, 431, f"headers: a line is longer than {HEAD_LINE_BYTES} bytes"
+            why, status, info = Cut.HEAD_TOO_LONG, 431, say("header_too_long", most=HEAD_LINE_BYTES)
         else:
-            why, info = Cut.MALFORMED, f"request: {str(exc.message).splitlines()[0][:200]}"
+            why, info = Cut.MALFORMED, say("request_malformed", why=str(exc.message).splitlines()[0][:200])
         self._connection_limiter.cut(why, request.remote or "", info)
         response = web.Response(body=encode_refusal(status, info), status=status, content_type="application/json")
         response.force_close()

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import cast
 
 from terrazzo.api.kernel.dispatch import Gateway
-from terrazzo.api.kernel.envelope import BAD_PARAMETER, UNREAD, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
@@ -18,11 +17,13 @@ from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.lines import Lines, LineTooLong
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
+from terrazzo.api.transports.refusals import encode_refusal
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
 from terrazzo.live.socket_writer import SocketWriter
 from terrazzo.memory_shares import NOBODY
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
@@ -190,7 +191,7 @@ class TcpConnection(asyncio.Protocol):
     def give_way(self) -> None:
         """Ends at once, with a reason for a peer that reads."""
         self._is_deaf = True
-        self.transport.write(_refusal(503, "connection: gave way to another address: no token came on it"))
+        self.transport.write(_refusal(503, say("connection_gave_way")))
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -342,18 +343,17 @@ class TcpServer:
 
     def _length(self, channel: TcpConnection) -> str:
         if channel.is_proven or self.limits.body_bytes <= UNPROVEN_BYTES:
-            return f"body: longer than {self.limits.body_bytes} bytes (limits.body_bytes)"
-        return f"body: longer than {UNPROVEN_BYTES} bytes, which needs a good token"
+            return say("body_too_long", most=self.limits.body_bytes, key="limits.body_bytes")
+        return say("line_needs_token", most=UNPROVEN_BYTES)
 
     def _lateness(self, channel: TcpConnection) -> tuple[Cut, str]:
         if channel.is_partial:
-            timeout_s = self.limits.request_timeout_s
-            return Cut.BODY_TIMEOUT, f"body: the line was not complete within {timeout_s} s (limits.request_timeout_s)"
-        return Cut.IDLE, f"connection: idle for {self.limits.idle_timeout_s} s (limits.idle_timeout_s)"
+            return Cut.BODY_TIMEOUT, say("line_late", seconds=self.limits.request_timeout_s)
+        return Cut.IDLE, say("connection_idle", seconds=self.limits.idle_timeout_s)
 
 
 def _refusal(status: int, info: str) -> bytes:
-    return as_line(UNREAD.failure(Failure(BAD_PARAMETER, info, status)).body)
+    return as_line(encode_refusal(status, info))
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:

@@ -17,6 +17,7 @@ from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import TokenService
 from terrazzo.api.transports.bodies.inflate import CODINGS, BadCoding, Inflater, InflateThreads
+from terrazzo.api.transports.refusals import refused_with
 from terrazzo.errors import NotAuthenticated, Throttled
 from terrazzo.memory_shares import Holding, MemoryShares
 from terrazzo.reasons import say, told_by
@@ -95,8 +96,7 @@ class BodyReader:
             async with asyncio.timeout(self._timeout_s), aclosing(self.pieces(request, caller, bound)) as pieces:
                 return await self._join(pieces, caller, held)
         except TimeoutError:
-            reason = f"body: not complete within {self._timeout_s} s (limits.request_timeout_s)"
-            raise web.HTTPRequestTimeout(text=reason) from None
+            raise refused_with(web.HTTPRequestTimeout(), say("body_late", seconds=self._timeout_s)) from None
 
     async def _join(self, pieces: AsyncIterator[bytes], caller: Caller, held: ExitStack) -> bytes:
         found, size = [], 0
@@ -198,7 +198,7 @@ async def on_expect(request: web.Request) -> None:
     """
     expected = request.headers.get(hdrs.EXPECT, "")
     if request.version == HttpVersion11 and expected.lower() != "100-continue":
-        raise web.HTTPExpectationFailed(text=f"Expect: 100-continue is all that is understood, got {expected[:50]!a}")
+        raise refused_with(web.HTTPExpectationFailed(), say("expect_unknown", got=expected[:50]))
 
 
 async def _next(request: web.Request) -> bytes:

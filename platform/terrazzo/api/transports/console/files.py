@@ -74,7 +74,7 @@ class ConsoleFile:
         """Reads and compresses a file."""
         body, suffix = file.read_bytes(), PurePath(file.name).suffix
         zipped = b"" if suffix in _PLAIN else gzip.compress(body, mtime=0)
-        return cls(_TYPES[suffix], body, zipped, hashlib.sha256(body).hexdigest()[:32])
+        return cls(_TYPES[suffix], body, zipped, hashlib.sha256(body).hexdigest()[:16])
 
     def respond(self, request: web.Request, *, cache: str, policy: str = "") -> web.Response:
         """The body, compressed where the client can read that; 304 where it has it. ``policy``: of a page."""

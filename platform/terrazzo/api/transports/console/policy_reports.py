@@ -15,6 +15,8 @@ from prometheus_client.registry import Collector
 
 from terrazzo.api.kernel.envelope import encodable
 from terrazzo.api.transports.peers.client_address import client_address
+from terrazzo.api.transports.refusals import refused_with
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 
 MOST_BYTES = 8_192  # of a report
@@ -61,8 +63,7 @@ class PolicyReports(Collector):
             async with asyncio.timeout(self._timeout_s):
                 body = await request.content.read(MOST_BYTES)
         except TimeoutError:
-            reason = f"body: not complete within {self._timeout_s} s (limits.request_timeout_s)"
-            raise web.HTTPRequestTimeout(text=reason) from None
+            raise refused_with(web.HTTPRequestTimeout(), say("body_late", seconds=self._timeout_s)) from None
         directive, blocked = read_policy_report(body)
         self._counts[directive if directive in self._counts else _OTHER] += 1
         _log.warning(

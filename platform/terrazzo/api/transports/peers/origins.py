@@ -16,6 +16,8 @@ from prometheus_client.registry import Collector
 
 from terrazzo.api.kernel.envelope import encodable
 from terrazzo.api.transports.peers.client_address import client_address
+from terrazzo.api.transports.refusals import refused_with
+from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.peer_address import TrustedProxies
 from terrazzo_broker.web_origin import AllowedOrigins, is_of_host
@@ -112,7 +114,7 @@ class Origins(Collector):
         shown = encodable(origin[:_MOST_CHARS])
         address = client_address(request)
         _log.warning("refused a page of %s, which %s has open: not in http.allowed_origins", shown, address)
-        raise web.HTTPForbidden(text=f"Origin: {shown} is another's page, and not in http.allowed_origins")
+        raise refused_with(web.HTTPForbidden(), say("origin_foreign", origin=shown))
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""

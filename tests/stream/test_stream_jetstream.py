@@ -248,6 +248,39 @@ async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
             await log.publish(b"old", message_id="old", last=20)
 
 
+async def test_of_many_writers_at_once_one_wins_and_no_other_takes_the_servers_for_unusable(
+    stream_settings: JetStreamSettings, tmp_path: Path
+) -> None:
+    """While a writing is on its way to most of three servers, they refuse others with a code of its own."""
+    async with AsyncExitStack() as closing:
+        servers = closing.enter_context(running_nats(tmp_path, 3))
+        connection = Connection(replace(stream_settings, url=servers[0].url, replicas=3))
+        await connection.open()
+        closing.push_async_callback(connection.close)
+        log, records = JetStreamLog(connection), JetStreamRecords(connection)
+        await _until_open(log)
+        await _until_open(records)
+
+        async def put(value: int) -> str:
+            try:
+                await records.put("key", b"%d" % value, revision=0)
+            except (RecordChanged, LogUnavailable) as error:
+                return type(error).__name__
+            return "won"
+
+        async def publish(value: int) -> str:
+            try:
+                await log.publish(b"%d" % value, message_id=f"{value}", last=0)
+            except (StaleWriter, LogUnavailable) as error:
+                return type(error).__name__
+            return "won"
+
+        for write in (put, publish):
+            found = await asyncio.gather(*map(write, range(20)))
+            assert found.count("won") == 1
+        assert "LogUnavailable" in found, "none came while another was under way: this shows nothing"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -271,7 +304,7 @@ async def test_a_server_that_is_away_for_now_is_no_fault_of_the_configuration(
         await JetStreamLog(connection).open()
 
 
-async def _until_open(log: JetStreamLog) -> None:
+async def _until_open(log: JetStreamLog | JetStreamRecords) -> None:
     """Three servers need some seconds until they have chosen who decides."""
     async with asyncio.timeout(30):
         while True:

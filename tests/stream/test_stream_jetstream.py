@@ -222,6 +222,27 @@ async def test_a_reader_goes_on_after_the_server_was_killed(stream_settings: Jet
         await connection.close()
 
 
+async def test_what_was_read_before_the_connection_is_lost_is_not_left_out(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader asks for more while it hands on what it has: that can fail."""
+    log = await _open_log(connection)
+    reader = log.read(0, (await log.state()).created)
+    await _fill(log, 60)
+    tell, asked = connection.tell, 0
+
+    async def lose_each_second(*arguments: Any, **more: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked % 2 == 0:
+            raise LogUnavailable("no server is reached")
+        await tell(*arguments, **more)
+
+    monkeypatch.setattr(connection, "tell", lose_each_second)
+    assert [each.sequence for each in await _take_patiently(reader, 60)] == list(range(1, 61))
+    assert asked > 3
+
+
 async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
     stream_settings: JetStreamSettings, tmp_path: Path
 ) -> None:

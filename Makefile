@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long simulate fuzz lint bench bench-short install console client screenshots clean site
+.PHONY: run test stress long torture-cluster simulate fuzz lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -48,6 +48,12 @@ LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py t
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
+
+# ROUNDS faults on several nodes under load, each kind as often as any other; ARGS=--help says what can be chosen.
+torture-cluster: ROUNDS = 100
+torture-cluster: export PYTHONDONTWRITEBYTECODE :=
+torture-cluster: .venv/.installed-test
+	$(BIN)/python tests/cluster/torture.py --rounds $(ROUNDS) $(ARGS)
 
 # The worst day, simulated: SEEDS runs from FIRST on; ARGS as for tests/simulation/simulate.py: --fault NAME, --minutes 10.
 SEEDS ?= 100

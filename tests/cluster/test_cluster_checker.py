@@ -62,8 +62,6 @@ async def fill(folder: Path, log: JetStreamLog, fault: Fault) -> None:
     """A store of one that follows this log, but for a fault."""
     state, tasks = await log.state(), new_tasks()
     store = await RocksStore.open(folder, tasks=tasks)
-    _, logged = await read_log(log)
-    del logged
     for number, operation in enumerate(operations()):
         for each in fault(number, operation):
             await apply(store, each, Position("L", state.created, number + 1, 2))

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long torture simulate fuzz differential lint bench bench-short install console client screenshots clean site
+.PHONY: run test stress long torture torture-cluster simulate fuzz differential lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -54,6 +54,12 @@ long: .venv/.installed-test
 torture: export PYTHONDONTWRITEBYTECODE :=
 torture: .venv/.installed-test
 	$(BIN)/python tests/durability/torture.py --rounds $(if $(filter-out file,$(origin ROUNDS)),$(ROUNDS),100)
+
+# ROUNDS faults on several nodes under load, each kind as often as any other; ARGS=--help says what can be chosen.
+torture-cluster: ROUNDS = 100
+torture-cluster: export PYTHONDONTWRITEBYTECODE :=
+torture-cluster: .venv/.installed-test
+	$(BIN)/python tests/cluster/torture.py --rounds $(ROUNDS) $(ARGS)
 
 # The worst day, simulated: SEEDS runs from FIRST on; ARGS as for tests/simulation/simulate.py: --fault NAME, --minutes 10.
 SEEDS ?= 100

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,17 @@ class NatsServer:
     def monitor_url(self) -> str:
         return f"http://127.0.0.1:{self.monitor_port}"
 
-    def configure(self, others: list[NatsServer], *, sync: str = "always", payload: str = "8MB") -> None:
+    def configure(
+        self,
+        others: list[NatsServer],
+        *,
+        sync: str = "always",
+        payload: str = "8MB",
+        routes: Sequence[int] = (),
+        advertise: int = 0,
+    ) -> None:
+        """``routes``: ports by which the others are reached, ``advertise`` that by which they reach this one, where
+        they are not the servers' own; clients are told of no servers beside those that they know then."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [
             f"server_name: {self.name}",
@@ -46,14 +56,20 @@ class NatsServer:
             self._options,
         ]
         if others:
-            routes = ", ".join(f'"nats://127.0.0.1:{each.route_port}"' for each in others)
-            lines.append(f'cluster {{ name: c, listen: "127.0.0.1:{self.route_port}", routes: [{routes}] }}')
+            ports = routes or [each.route_port for each in others]
+            named = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+            reached = f', advertise: "127.0.0.1:{advertise}", no_advertise: true' if advertise else ""
+            listens = f'listen: "127.0.0.1:{self.route_port}"'
+            lines.append(f"cluster {{ name: c, {listens}, routes: [{named}]{reached} }}")
         (self.folder / "server.conf").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
             command = [_program(), "-c", str(self.folder / "server.conf")]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            # not of the terminal's group: Ctrl-C is for whoever has started it, who ends it last
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def wait(self) -> None:
         """Returns when it takes connections."""

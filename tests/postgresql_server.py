@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ class PostgreSQL:
     def stop(self, mode: str = "fast") -> None:
         """Ends its connections and itself; ``immediate`` as in a crash."""
         self._run("pg_ctl", *self._control, "-m", mode, "stop")
+
+    def kill(self) -> None:
+        """``kill -9`` of the server; what it has begun ends when it notices. ``start`` goes on with its files."""
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the server, and to what it has begun unless that ends by itself."""
+        server = int((self._data / "postmaster.pid").read_text().split()[0])
+        begun = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        for pid in (server, *(() if number == signal.SIGKILL else map(int, begun))):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def database(self, *, template: str = "template1") -> str:
         """The address of a new database, an empty one unless it is a copy, as in ``database.url``."""

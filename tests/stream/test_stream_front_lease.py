@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
+from terrazzo.ports.stream import LogUnavailable
 from terrazzo.replication.front_lease import FRONT_PREFIX, FrontLease, decode_front, fronts_of
 from terrazzo.replication.members import NodeTaken
 from terrazzo_adapters.jetstream import Connection, JetStreamRecords
@@ -84,3 +85,37 @@ async def test_who_was_declared_dead_cannot_write_its_record(records: JetStreamR
     await records.put(FRONT_PREFIX + "f", msgspec.json.encode(dead), revision=found.revision)
     with pytest.raises(NodeTaken, match="declared dead"):
         await renew(front)
+
+
+class LosingAnswers:
+    """Records of which the next writing is done, and its answer lost."""
+
+    def __init__(self, records: JetStreamRecords) -> None:
+        self._records = records
+        self.loses = True
+        self.get = records.get
+
+    async def put(self, key: str, value: bytes, *, revision: int) -> int:
+        found = await self._records.put(key, value, revision=revision)
+        if self.loses:
+            self.loses = False
+            raise LogUnavailable("lost on its way back")
+        return found
+
+
+async def test_a_writing_without_an_answer_shows_no_life_later_on(records: JetStreamRecords) -> None:
+    """Whoever has seen that record since then may declare the front dead: it has to be written anew."""
+    clock = Clock()
+    front = FrontLease(records, node="f", run="one", lease_s=0.5, clock=clock)
+    await front.claim(1)
+    front._records = LosingAnswers(records)
+    with pytest.raises(LogUnavailable):
+        await renew(front)
+    seen = await records.get(FRONT_PREFIX + "f")
+    clock.now_s += 0.4
+    await renew(front)
+    assert front.is_held
+    now = await records.get(FRONT_PREFIX + "f")
+    assert seen is not None
+    assert now is not None
+    assert now.revision > seen.revision, "it is held from a writing of this moment on"

@@ -222,6 +222,27 @@ async def test_a_reader_goes_on_after_the_server_was_killed(stream_settings: Jet
         await connection.close()
 
 
+async def test_what_was_read_before_the_connection_is_lost_is_not_left_out(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader asks for more while it hands on what it has: that can fail."""
+    log = await _open_log(connection)
+    reader = log.read(0, (await log.state()).created)
+    await _fill(log, 60)
+    tell, asked = connection.tell, 0
+
+    async def lose_each_second(*arguments: Any, **more: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked % 2 == 0:
+            raise LogUnavailable("no server is reached")
+        await tell(*arguments, **more)
+
+    monkeypatch.setattr(connection, "tell", lose_each_second)
+    assert [each.sequence for each in await _take_patiently(reader, 60)] == list(range(1, 61))
+    assert asked > 3
+
+
 async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
     stream_settings: JetStreamSettings, tmp_path: Path
 ) -> None:
@@ -248,6 +269,39 @@ async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
             await log.publish(b"old", message_id="old", last=20)
 
 
+async def test_of_many_writers_at_once_one_wins_and_no_other_takes_the_servers_for_unusable(
+    stream_settings: JetStreamSettings, tmp_path: Path
+) -> None:
+    """While a writing is on its way to most of three servers, they refuse others with a code of its own."""
+    async with AsyncExitStack() as closing:
+        servers = closing.enter_context(running_nats(tmp_path, 3))
+        connection = Connection(replace(stream_settings, url=servers[0].url, replicas=3))
+        await connection.open()
+        closing.push_async_callback(connection.close)
+        log, records = JetStreamLog(connection), JetStreamRecords(connection)
+        await _until_open(log)
+        await _until_open(records)
+
+        async def put(value: int) -> str:
+            try:
+                await records.put("key", b"%d" % value, revision=0)
+            except (RecordChanged, LogUnavailable) as error:
+                return type(error).__name__
+            return "won"
+
+        async def publish(value: int) -> str:
+            try:
+                await log.publish(b"%d" % value, message_id=f"{value}", last=0)
+            except (StaleWriter, LogUnavailable) as error:
+                return type(error).__name__
+            return "won"
+
+        for write in (put, publish):
+            found = await asyncio.gather(*map(write, range(20)))
+            assert found.count("won") == 1
+        assert "LogUnavailable" in found, "none came while another was under way: this shows nothing"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -271,7 +325,7 @@ async def test_a_server_that_is_away_for_now_is_no_fault_of_the_configuration(
         await JetStreamLog(connection).open()
 
 
-async def _until_open(log: JetStreamLog) -> None:
+async def _until_open(log: JetStreamLog | JetStreamRecords) -> None:
     """Three servers need some seconds until they have chosen who decides."""
     async with asyncio.timeout(30):
         while True:

@@ -12,7 +12,7 @@ import pytest
 
 from support import new_tasks
 from terrazzo.ports.store import Record, Seen, StoreFull, StoreUnavailable, TimeSeriesStore
-from terrazzo.ports.stream import LogFull, Logged, LogReader, LogState, LogUnavailable, StaleWriter
+from terrazzo.ports.stream import LogFull, Logged, LogReader, LogState, LogUnavailable, LogWentBack, StaleWriter
 from terrazzo.replication.checked_bytes import FrameTooNew
 from terrazzo.replication.follower import Follower
 from terrazzo.replication.leading import ReplicatedStore
@@ -227,3 +227,33 @@ async def test_a_frame_of_a_later_version_stops_a_follower(log: JetStreamLog, tm
     async with rocks(tmp_path / "a") as store:
         with pytest.raises(FrameTooNew, match="upgrade this node"):
             await follow(log, store)
+
+
+class Skipping:
+    """A log of which a reader leaves out a frame."""
+
+    def __init__(self, log: JetStreamLog, left_out: int) -> None:
+        self._log, self._left_out = log, left_out
+        self.state = log.state
+
+    def read(self, after: int, created: str) -> LogReader:
+        reader, left_out = self._log.read(after, created), self._left_out
+
+        class Reader:
+            close = staticmethod(reader.close)
+
+            async def next(self, wait_s: float) -> list[Logged]:
+                return [each for each in await reader.next(wait_s) if each.sequence != left_out]
+
+        return Reader()
+
+
+async def test_a_follower_stops_at_a_gap(log: JetStreamLog, tmp_path: Path) -> None:
+    async with rocks(tmp_path / "a") as first, rocks(tmp_path / "b") as second:
+        store = await leader(first, FaultyLog(log), epoch=1)
+        for number in range(4):
+            await store.append([Record("g/T/t", number, body(number))])
+        with pytest.raises(LogWentBack, match="frame 4 of the log came behind 2"):
+            await follow(Skipping(log, 3), second)  # type: ignore[arg-type]
+        await follow(log, second)
+        assert await content(first) == await content(second), "it has gone on where it was"

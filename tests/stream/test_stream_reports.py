@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_stream_replication import FaultyLog, content, rocks
+from test_stream_replication import FaultyLog, Skipping, content, rocks
 
 from support import new_tasks
 from terrazzo.domain.answers import CommandAnswer
@@ -25,6 +25,7 @@ from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.stream import LogWentBack
 from terrazzo.replication.in_position import IN_NOTE, read_in_position
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo_adapters.jetstream import Connection, JetStreamLog
@@ -293,6 +294,25 @@ async def test_what_the_ingest_withholds_ends_the_leader_and_moves_no_place(log:
         await asyncio.wait({task})
         assert IN_NOTE not in await store.notes("")
         assert msgspec.msgpack.decode(position.encode(), type=type(position)) == position
+
+
+async def test_a_leader_stops_at_a_gap_in_what_fronts_took(log: JetStreamLog, tmp_path: Path) -> None:
+    site = Site()
+    await front(log, site.batches(Random(4), 20), epoch=1)
+    assert (await log.state()).last > 2
+    async with rocks(tmp_path / "fronts") as store, pipeline(store) as ingest:
+        reader = FrontReader(
+            Skipping(log, 2),  # type: ignore[arg-type]
+            await read_in_position(store, await log.state()),
+            ingest=ingest,
+            registry=site.registry,
+            presence=site.presence,
+            stats=FrontReaderStats(),
+            lose=lambda why: None,
+        )
+        ingest.noter = reader
+        with pytest.raises(LogWentBack, match="frame 3 of the log came behind 1"):
+            await reader.follow()
 
 
 async def test_a_front_that_may_be_declared_dead_acknowledges_nothing(log: JetStreamLog) -> None:

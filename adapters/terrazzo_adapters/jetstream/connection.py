@@ -29,6 +29,7 @@ _HEADER_BYTES = 4_096  # of a message, beside its body
 _MOST_PENDING = 64 << 20  # bytes that wait for the socket
 _STORE_FAILED = 10_077  # of which the text says why
 _FINAL = {10_005, 10_023, 10_028, 10_047, 10_074}  # replicas that can't be, or more room than there is
+_UNDER_WAY = {10_158, 10_164}  # another message of the subject, or this one, is on its way to most servers
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -212,6 +213,8 @@ class Connection:
             return answer
         refused = Refused(subject, error)
         if refused.status in (500, 503) and not refused.is_final:  # no leader, shutting down, a disk that fails
+            raise self._failed(subject, refused.text) from None
+        if refused.code in _UNDER_WAY:  # which of them will be the last is not known yet
             raise self._failed(subject, refused.text) from None
         raise refused
 

@@ -99,14 +99,22 @@ class StreamReader:
         found: list[Logged] = []
         ends_s = asyncio.get_running_loop().time() + wait_s
         while not found or self._has_more:
-            if self._asked <= _DEPTH // 2:
-                await self._ask_for_more()
-            message = await self._receive(ends_s)
-            if message is None:
-                self._check_heard()
+            try:
+                if self._asked <= _DEPTH // 2:
+                    await self._ask_for_more()
+                message = await self._receive(ends_s)
+                logged = None if message is None else self._take(message)
+                if message is None and not found:
+                    self._check_heard()
+            except LogUnavailable:
+                if not found:
+                    raise
+                await self._end()  # what was read before is not read again: it is the caller's
                 return found
-            if (logged := self._take(message)) is not None:
+            if logged is not None:
                 found.append(logged)
+            elif message is None:
+                return found
         return found
 
     @property

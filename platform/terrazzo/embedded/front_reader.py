@@ -21,6 +21,7 @@ from terrazzo.ports.stream import Logged, LogUnavailable, ReplicatedLog
 from terrazzo.reasons import say
 from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, decode_in_frame
 from terrazzo.replication.in_position import IN_NOTE, InPosition, newest_writers
+from terrazzo.replication.position import check_next
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.presence import PresenceRegister
@@ -131,6 +132,7 @@ class FrontReader:
         self.stats = stats
         stats.sequence = position.sequence
         self._log = log
+        self._read = position.sequence  # the last frame that was read
         self._position = position  # with the groups that were committed, or are to be next
         self._ingest = ingest
         self._registry = registry
@@ -166,7 +168,9 @@ class FrontReader:
                         await self._have_room()
                         if self._is_ending:
                             return
+                        check_next(logged.sequence, behind=self._read)
                         self._take(logged)
+                        self._read = logged.sequence
                     attempts.succeeded()
                 except LogUnavailable as error:
                     self.stats.failures += 1

@@ -12,7 +12,7 @@ from terrazzo.ports.store import RecordsRefused, StoreUnavailable, TimeSeriesSto
 from terrazzo.ports.stream import Logged, LogReader, LogUnavailable, ReplicatedLog
 from terrazzo.replication.applying import apply
 from terrazzo.replication.frame import Assembly, Frame, Operation, decode_frame
-from terrazzo.replication.position import Position
+from terrazzo.replication.position import Position, check_next
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 
@@ -89,6 +89,7 @@ class Follower:
             await self._take(logged)
 
     async def _take(self, logged: Logged) -> None:
+        check_next(logged.sequence, behind=self._seen)
         frame = decode_frame(logged.body)
         operation = self._assembly.add(frame)
         self._seen = logged.sequence

@@ -134,16 +134,28 @@ class FrontLease:
             return
 
     async def _put(self, wanted: FrontRecord, revision: int) -> int:
-        try:
-            return await self._records.put(self._key, msgspec.json.encode(wanted), revision=revision)
-        except RecordChanged:
-            found = await self._records.get(self._key)
-            record = None if found is None else decode_front(found.value)
-            if found is None or record is None or record.is_free:
-                raise NodeTaken(f"cluster.node: the front {self._own.node!r} was declared dead") from None
-            if (record.run, record.epoch) != (wanted.run, wanted.epoch):
-                raise NodeTaken(self._taken) from None
-            return found.revision  # this front's own, whose answer was lost
+        """Writes the record, also where an earlier writing, whose answer was lost, is there: that one shows no longer
+        than from its own time on that this front lives."""
+        value = msgspec.json.encode(wanted)
+        while True:
+            try:
+                return await self._records.put(self._key, value, revision=revision)
+            except RecordChanged:
+                revision = await self._find_own(wanted)
+
+    async def _find_own(self, wanted: FrontRecord) -> int:
+        """The revision of the record as this front has written it before.
+
+        Raises:
+            NodeTaken: it isn't this front's any more.
+        """
+        found = await self._records.get(self._key)
+        record = None if found is None else decode_front(found.value)
+        if found is None or record is None or record.is_free:
+            raise NodeTaken(f"cluster.node: the front {self._own.node!r} was declared dead") from None
+        if (record.run, record.epoch) != (wanted.run, wanted.epoch):
+            raise NodeTaken(self._taken) from None
+        return found.revision
 
     @property
     def _taken(self) -> str:

@@ -45,6 +45,16 @@ class JoinRefused(Exception):
 _COPY = "fill this node's data folder from a backup of another node, as docs/scaling.md says"
 
 
+def check_next(sequence: int, *, behind: int) -> None:
+    """Refuses a frame that doesn't follow the one that was read last.
+
+    Raises:
+        LogWentBack: says which.
+    """
+    if sequence != behind + 1:
+        raise LogWentBack(f"frame {sequence:,} of the log came behind {behind:,}: this node begins anew where it was")
+
+
 async def read_position(store: TimeSeriesStore) -> Position | None:
     """Where a store is; None for one that never was in a cluster.
 

@@ -156,7 +156,7 @@ async def test_other_methods_are_refused(rig: Rig, method: str, path: str, allow
         assert set(response.headers["Allow"].split(",")) == allowed
         assert answer["info"].startswith(f"method: {method} is not allowed here")
         parameters = {"method": method, "allowed": response.headers["Allow"]}
-        assert answer["reason"] == {"code": "method_not_allowed", "parameters": parameters}
+        assert answer["reason"] == {"code": "method_not_allowed", "parameters": parameters, "field": "method"}
 
 
 @pytest.mark.parametrize(

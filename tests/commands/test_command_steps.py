@@ -143,3 +143,24 @@ async def test_steps_of_a_transaction_wait_for_the_commands_behind_it() -> None:
     assert stand.journal.alone == []
     running.cancel()
     await asyncio.wait([running])
+
+
+async def test_who_listens_is_told_beside_commands_without_end() -> None:
+    stand = Stand()
+    running = asyncio.create_task(stand.writer.run())
+
+    async def give_commands() -> None:
+        while True:
+            async with stand.writer.joined():
+                await asyncio.sleep(3 * WAIT_S)
+
+    giving = [asyncio.create_task(give_commands()) for _ in range(2)]
+    for number in range(200):
+        stand.note(str(number))
+        await asyncio.sleep(WAIT_S)
+        if number == 20:  # from now on commands are always at it
+            stand.told.clear()
+    assert stand.told, "a second and more"
+    for task in (running, *giving):
+        task.cancel()
+    await asyncio.wait([running, *giving])

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 WAIT_S = 0.005  # of a step for commands that take it along
 MAX_JOINED = 256  # steps that one request's commands take along
+MOST_WAITS = 20  # for commands, one after the other: who listens to steps hears of them then at the latest
 
 
 class StepWriter:
@@ -58,8 +59,10 @@ class StepWriter:
             await self.flush()
             await self._changed.wait()
             await asyncio.sleep(WAIT_S)
-            while self._writing.locked():  # commands take some along, and the next ones what these add
-                async with self._writing:
+            for _ in range(MOST_WAITS):
+                if not self._writing.locked():
+                    break
+                async with self._writing:  # commands take some along, and the next ones what these add
                     pass
                 await asyncio.sleep(WAIT_S)
 

@@ -18,7 +18,7 @@ from terrazzo.commands.traces import ANSWER_US, CommandTraces
 from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.commit_group import CommitGroup
-from terrazzo.ingest.commit_traces import MOST_NAMED, CommitTraces
+from terrazzo.ingest.commit_traces import MOST_CHOSEN, MOST_NAMED, CommitTraces
 from terrazzo.ports.tracing import Tracing, known_parent
 from terrazzo_adapters.opentelemetry import OtelTracer, TracerSettings
 from terrazzo_broker.hooks import Inbound
@@ -107,13 +107,14 @@ def test_a_trace_is_found_among_properties():
     assert known_parent(traceparent_of(odd) or "") == ""
 
 
-async def spans_of(messages: Sequence[Inbound], *, sample: float) -> tuple[list[ReadableSpan], CommitTraces]:
+async def spans_of(messages: Sequence[Inbound], *, sample: float, at_once: int = 500) -> tuple[list[ReadableSpan], CommitTraces]:
     kept = Kept()
     made = tracer(kept)
     commits = CommitTraces(Tracing(made, sample))
-    batch: Any = SimpleNamespace(messages=messages, arrived_us=10)
-    group = CommitGroup(arrivals=[Arrival(batch, 1)])
-    commits.on_commit(group, started_us=20, stored_us=30, answered_us=40)
+    for first in range(0, len(messages), at_once):
+        batch: Any = SimpleNamespace(messages=messages[first : first + at_once], arrived_us=10)
+        group = CommitGroup(arrivals=[Arrival(batch, 1)])
+        commits.on_commit(group, started_us=20, stored_us=30, answered_us=40)
     await made.close()
     return [each for each in kept.spans if each.name == "mqtt.publish"], commits
 
@@ -127,6 +128,13 @@ async def test_a_share_of_messages_is_traced():
     assert len((await spans_of([message()] * 50, sample=0.0))[0]) == 0
     found = len((await spans_of([message()] * 40_000, sample=0.05))[0])
     assert 1_600 < found < 2_400, "2000 on the average, with a deviation of 44"
+
+
+async def test_of_one_commit_the_share_is_bounded():
+    spans, commits = await spans_of([message()] * 1_000, sample=1.0, at_once=1_000)
+    assert (len(spans), commits.stats.left_out) == (MOST_CHOSEN, 1_000 - MOST_CHOSEN)
+    spans, commits = await spans_of([message(SAMPLED)] * 100, sample=1.0, at_once=100)
+    assert (len(spans), commits.stats.left_out) == (MOST_CHOSEN, 100 - MOST_CHOSEN)
 
 
 async def test_what_names_a_trace_is_traced_within_bounds():

@@ -10,6 +10,8 @@ from terrazzo.ports.tracing import Tracing
 from terrazzo.times import now_us
 from terrazzo_broker.hooks import Inbound
 
+MOST_CHOSEN = 60
+"""Messages of a commit that are traced by chance: with 0.15 ms each all of a large share would hold the loop."""
 MOST_NAMED = 20
 """Messages of a commit that are traced because they name a trace; a terminal may say so of each."""
 
@@ -17,7 +19,7 @@ MOST_NAMED = 20
 class CommitTraceStats(msgspec.Struct):
     """Counters for ``/metrics``."""
 
-    left_out: int = 0  # messages that name a trace, and are one too many
+    left_out: int = 0  # messages that name a trace or were chosen, and are one too many
 
 
 class CommitTraces:
@@ -37,7 +39,7 @@ class CommitTraces:
 
     def on_commit(self, group: CommitGroup, *, started_us: int, stored_us: int, answered_us: int) -> None:
         """A group was committed between ``started_us`` and ``stored_us`` (UTC), and acknowledged then."""
-        named = 0
+        named = chosen = 0
         for arrival in group.arrivals:
             for index, message in enumerate(arrival.batch.messages):
                 self._skip -= 1
@@ -45,9 +47,11 @@ class CommitTraces:
                     named += 1
                 elif self._skip >= 0:
                     continue
-                if self._skip < 0:
+                is_chosen = self._skip < 0
+                if is_chosen:
                     self._skip = self._tracing.skipped()
-                elif named > MOST_NAMED:
+                    chosen += 1
+                if chosen > MOST_CHOSEN if is_chosen else named > MOST_NAMED:
                     self.stats.left_out += 1
                     continue
                 self._trace(arrival, index, message, (started_us, stored_us, answered_us))

@@ -107,7 +107,9 @@ def test_a_trace_is_found_among_properties():
     assert known_parent(traceparent_of(odd) or "") == ""
 
 
-async def spans_of(messages: Sequence[Inbound], *, sample: float, at_once: int = 500) -> tuple[list[ReadableSpan], CommitTraces]:
+async def spans_of(
+    messages: Sequence[Inbound], *, sample: float, at_once: int = 500
+) -> tuple[list[ReadableSpan], CommitTraces]:
     kept = Kept()
     made = tracer(kept)
     commits = CommitTraces(Tracing(made, sample))

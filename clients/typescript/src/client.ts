@@ -110,18 +110,23 @@ export class Client extends Gateway {
   live(kinds: LiveKind[], wanted: LiveWanted = {}): Frames {
     if (this.isClosed) throw new Error("the client is closed");
     const { since, mostWaiting, signal, ...of } = wanted;
+    const end = (): void => void frames.return();
     const frames = new Frames(
       {
         live: this.connection,
         check: async () => void (await this.call("ping", {}, signal)), // a wrong address or token is said, and not tried for ever
         renew: () => this.heal(),
-        onEnd: () => this.open.delete(frames),
+        onEnd: () => {
+          this.open.delete(frames);
+          signal?.removeEventListener("abort", end);
+        },
       },
       { kinds, ...of },
       { since, mostWaiting },
     );
     this.open.add(frames);
-    signal?.addEventListener("abort", () => void frames.return(), { once: true });
+    if (signal?.aborted) end();
+    else signal?.addEventListener("abort", end);
     return frames;
   }
 

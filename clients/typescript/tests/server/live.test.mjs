@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { Client, Frames, GatewayError, isGap, Live, NotSent, openSocket } from "terrazzo-client";
 import { credentials, freePort, relay, url } from "./platform.mjs";
@@ -147,6 +148,10 @@ test("a loop ends where the client is closed, or the signal says so", async () =
   const ends = [client.live(["attention"], { signal: abort.signal }).next(), client.live(["attention"]).next()];
   abort.abort();
   assert.deepEqual(await ends[0], { value: undefined, done: true });
+  assert.deepEqual(await client.live(["attention"], { signal: abort.signal }).next(), { value: undefined, done: true });
+  const another = new AbortController();
+  for (let number = 0; number < 3; number++) await client.live(["attention"], { signal: another.signal }).return();
+  assert.equal(getEventListeners(another.signal, "abort").length, 0); // what has ended leaves nothing on it
   client.close();
   assert.deepEqual(await ends[1], { value: undefined, done: true });
   assert.throws(() => client.live(["attention"]), /closed/);

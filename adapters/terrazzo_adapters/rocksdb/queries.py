@@ -37,6 +37,10 @@ class Queries(ABC):
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs ``query`` on a snapshot, on another thread."""
 
+    async def _read_rows(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for a query that goes through many records in Python."""
+        return await self._read(query, *args, **kwargs)
+
     async def series(self, prefix: str) -> list[str]:
         """The names that start with ``prefix``, sorted."""
         return await self._read(reads.series_names, prefix)
@@ -80,7 +84,7 @@ class Queries(ABC):
         """All records of a range, oldest first, each piece from a snapshot of its own."""
         after, wanted = b"", frozenset(keys)
         while True:
-            piece = await self._read(reads.scan, series, start_us, end_us, keys=wanted, after=after)
+            piece = await self._read_rows(reads.scan, series, start_us, end_us, keys=wanted, after=after)
             if piece.records:
                 yield piece.records
             if not piece.after:
@@ -89,7 +93,7 @@ class Queries(ABC):
 
     async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
         """The names that the records of a range carry, sorted."""
-        return await self._read(reads.carried_names, series, start_us, end_us)
+        return await self._read_rows(reads.carried_names, series, start_us, end_us)
 
     async def columns(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int

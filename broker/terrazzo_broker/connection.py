@@ -429,11 +429,11 @@ class Connection(ConnectionWriter):
             self.withheld = Withheld.NOTHING
         if reason is not None and was_open and self.version == 5:
             self.write(encode_packet(self._disconnect(reason, why), 5))
-        self.core.connections.on_closing(self, self.core.clock())
         self.write_paused = False
         waits = bool(self.out) and reason != DisconnectReasonCode.SERVER_SHUTTING_DOWN
         self.flush()
         self._hang_up(waits_for_peer=waits)
+        self.core.connections.on_closing(self, self.core.clock())
         self.ended(why)
 
     def _hang_up(self, *, waits_for_peer: bool) -> None:

@@ -91,8 +91,7 @@ class Connections:
 
     def on_opened(self, connection: NetworkConnection) -> None:
         """Adds an accepted connection, counted before or not; aborts it where there is no room."""
-        self._all[connection] = _NEVER
-        self.look_at(connection, connection.born_s + self._connect_timeout_s)
+        self._schedule(connection, int((connection.born_s + self._connect_timeout_s) * _TICKS_A_SECOND) + 1)
         self._stats.accepted += 1
         self._stats.connections += 1
         if connection.peer is None:
@@ -112,14 +111,17 @@ class Connections:
             self.look_at(connection, connection.seen_s + longest_silence_s(connection))
 
     def on_closing(self, connection: NetworkConnection, now_s: float) -> None:
-        """From here on the sweep gives it a few seconds to take its last bytes."""
-        connection.seen_s = now_s
-        self.look_at(connection, now_s + LAST_BYTES_S)
+        """From here on the sweep gives it a few seconds to take its last bytes, if there are any."""
+        connection.seen_s, transport = now_s, connection.transport
+        is_gone = transport.is_closing() and transport.can_write_eof() and not transport.get_write_buffer_size()
+        if not is_gone:  # TLS says goodbye, too
+            self.look_at(connection, now_s + LAST_BYTES_S)
 
     def on_closed(self, connection: NetworkConnection) -> None:
         """Removes a connection whose socket is closed."""
-        self._forget_look(connection)
-        self._all.pop(connection, None)
+        tick = self._all.pop(connection, _NEVER)
+        if tick != _NEVER:
+            self._unschedule(connection, tick)
         self.unread.pop(connection, None)
         self._stats.connections -= 1
         if connection.peer is not None:
@@ -131,27 +133,32 @@ class Connections:
 
     def look_at(self, connection: NetworkConnection, due_s: float) -> None:
         """Has the sweep look at a connection then, in monotonic seconds, or earlier where it is to anyway."""
-        tick = int(due_s * _TICKS_A_SECOND) + 1
-        if tick < self._all.get(connection, 0):
-            self._forget_look(connection)
-            self._all[connection] = tick
-            self._due.setdefault(tick, set()).add(connection)
+        tick, before = int(due_s * _TICKS_A_SECOND) + 1, self._all.get(connection, 0)
+        if tick < before:
+            if before != _NEVER:
+                self._unschedule(connection, before)
+            self._schedule(connection, tick)
 
     def take_due(self, now_s: float) -> list[NetworkConnection]:
         """Those whose time has come; each has to be looked at, and is not looked at again by itself."""
         now_tick = now_s * _TICKS_A_SECOND
-        due = [each for tick in self._due if tick <= now_tick for each in self._due[tick]]
-        for connection in due:
-            self._forget_look(connection)
-            self._all[connection] = _NEVER
+        due = [each for tick in [tick for tick in self._due if tick <= now_tick] for each in self._due.pop(tick)]
+        self._all.update(dict.fromkeys(due, _NEVER))
         return due
 
-    def _forget_look(self, connection: NetworkConnection) -> None:
-        tick = self._all.get(connection, _NEVER)
-        if tick != _NEVER:
-            self._due[tick].discard(connection)
-            if not self._due[tick]:
-                del self._due[tick]
+    def _schedule(self, connection: NetworkConnection, tick: int) -> None:
+        self._all[connection] = tick
+        due = self._due.get(tick)
+        if due is None:
+            self._due[tick] = {connection}
+        else:
+            due.add(connection)
+
+    def _unschedule(self, connection: NetworkConnection, tick: int) -> None:
+        due = self._due[tick]
+        due.discard(connection)
+        if not due:
+            del self._due[tick]
 
     # Reading
 

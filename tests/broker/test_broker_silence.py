@@ -15,8 +15,19 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class Transport:
+    """One that is being closed; of TLS it can't be closed by half, and has words of its own to say."""
+
     def __init__(self) -> None:
-        self.is_aborted = False
+        self.is_aborted, self.unsent, self.is_tls = False, 0, False
+
+    def is_closing(self) -> bool:
+        return True
+
+    def can_write_eof(self) -> bool:
+        return not self.is_tls
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def abort(self) -> None:
         self.is_aborted = True
@@ -136,8 +147,12 @@ def test_who_is_not_read_is_not_silent(stand: Stand) -> None:
     assert connection.ended
 
 
-def test_who_does_not_take_the_last_bytes_is_cut_off_after_five_seconds(stand: Stand) -> None:
+@pytest.mark.parametrize(("unsent", "is_tls"), [(100, False), (0, True)])
+def test_who_does_not_take_the_last_bytes_is_cut_off_after_five_seconds(
+    stand: Stand, unsent: int, is_tls: bool
+) -> None:
     connection = stand.log_in(3_600)
+    connection.transport.unsent, connection.transport.is_tls = unsent, is_tls
     connection.state = ConnectionState.CLOSED
     stand.connections.on_closing(connection, stand.now_s)  # type: ignore[arg-type]
     stand.sweep(until_s=stand.now_s + 5)

@@ -20,6 +20,7 @@ from length import rounds
 from open_stores import open_rocks, seal
 from terrazzo.api.operations.influx import reading
 from terrazzo.api.operations.influx.measurements import SeriesRef
+from terrazzo.compute_thread import ComputeThread
 from terrazzo.influxql.errors import QueryError
 from terrazzo.influxql.select import ResultSeries
 from terrazzo.influxql.statements import parse_query
@@ -48,7 +49,9 @@ class Reader:
     def __init__(self, store: RocksStore) -> None:
         limits = SimpleNamespace(influx_points=10_000_000)
         self.series: Counter[str] = Counter()
-        self._services = SimpleNamespace(store=store, limits=limits, influx_series=self.series)
+        self._services = SimpleNamespace(
+            store=store, limits=limits, influx_series=self.series, computing=ComputeThread()
+        )
 
     async def find(self, _source: Any, _database: str) -> list[SeriesRef]:
         """Each measurement is both series."""

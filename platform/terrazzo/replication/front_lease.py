@@ -30,6 +30,7 @@ class FrontRecord(msgspec.Struct, frozen=True):
     clients: int = 0  # terminals that are connected
     frames: int = 0  # that the log has acknowledged to it
     is_free: bool = False
+    drains: bool = False  # it lets no terminal in any more
 
 
 def decode_front(value: bytes) -> FrontRecord:
@@ -96,7 +97,7 @@ class FrontLease:
         self._revision = await self._put(wanted, 0 if found is None else found.revision)
         self._own, self._renewed_s = wanted, began_s
 
-    async def renew(self, *, version: str, seen_us: int, clients: int, frames: int) -> None:
+    async def renew(self, *, version: str, seen_us: int, clients: int, frames: int, drains: bool = False) -> None:
         """Shows that this front lives, and how it is.
 
         Raises:
@@ -104,7 +105,8 @@ class FrontLease:
             LogUnavailable: unknown.
         """
         began_s = self._clock()
-        wanted = msgspec.structs.replace(self._own, version=version, seen_us=seen_us, clients=clients, frames=frames)
+        found = {"version": version, "seen_us": seen_us, "clients": clients, "frames": frames, "drains": drains}
+        wanted = msgspec.structs.replace(self._own, **found)
         self._revision = await self._put(wanted, self._revision)
         self._own, self._renewed_s = wanted, began_s
 

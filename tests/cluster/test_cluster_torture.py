@@ -24,7 +24,7 @@ def chosen() -> list[Fault]:
 
 @pytest.mark.timeout(1_800)
 async def test_faults_under_load_lose_and_double_nothing(tmp_path: Path, own_postgresql: PostgreSQL) -> None:
-    verdict, done, crashes = await run_leg(tmp_path, own_postgresql, Random(5), chosen(), hold_s=(2.0, 4.0))
+    verdict, done, crashes = await run_leg(tmp_path, own_postgresql, Random(5), chosen(), nodes=2, hold_s=(2.0, 4.0))
     assert len(done) == len(chosen())
     assert verdict.findings == []
     assert crashes == []

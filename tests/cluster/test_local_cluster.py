@@ -40,8 +40,8 @@ def test_a_local_cluster_serves_its_fleet_and_ends_with_ctrl_c(tmp_path: Path) -
         with Client(leader[1], username="admin", password=login[1]) as client:
 
             def connected() -> int:
-                found = client.call("get_terminal_list", page_size=10)["data"]
-                return sum(client.call("get_terminal_status", terminal_id=each["uid"])["online"] for each in found)
+                uids = [each["uid"] for each in client.call("get_terminal_list")]
+                return sum(client.call("get_terminal_status", terminal_id=uid)["online"] for uid in uids)
 
             wait_for(lambda: connected() == 4, "the fleet is connected to the fronts", timeout_s=120)
         begun = children(program.pid)

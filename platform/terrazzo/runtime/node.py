@@ -129,6 +129,7 @@ class Node:
         kept = await self._open_store()
         follower = await self._again(lambda: self._join(kept))
         lease = Lease(records, node=section.node, run=self._run)
+        self._lifetime.push_async_callback(lambda: self._write_record(own, has_ended=True))
         self._repeat("node record", _BEAT_S, lambda: self._write_record(own))
         following = self.tasks.spawn("follower", follower.follow, OnFailure.STOP)
         self._lifetime.push_async_callback(following.stop)
@@ -281,7 +282,7 @@ class Node:
             _log.critical("this node (%s) ends: %s", self._config.cluster.node, why)
             self.failed.set()
 
-    async def _write_record(self, own: OwnRecord) -> None:
+    async def _write_record(self, own: OwnRecord, *, has_ended: bool = False) -> None:
         assert self._follower is not None  # joined
         figures = self._figures()
         member = Member(
@@ -292,6 +293,7 @@ class Node:
             leads=bool(figures.leads),
             seen_us=now_us(),
             sync=self._the_stream.sync,
+            has_ended=has_ended,
         )
         try:
             await own.write(member)

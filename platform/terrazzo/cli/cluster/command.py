@@ -31,13 +31,14 @@ def register(app: typer.Typer) -> None:
 
 
 def status(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
-    """Show nodes and fronts, who leads, how far each is, and how full the log is; exit with 1 when one is away."""
+    """Show nodes and fronts, who leads, how far each is, and how full the log is; exit with 1 when one isn't there."""
     found = asyncio.run(read_status(clustered(config, data)))
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
         _print(found)
-    if "away" in [*(node.state for node in found.nodes), *(front.state for front in found.fronts)]:
+    nodes, fronts = {node.state for node in found.nodes}, {front.state for front in found.fronts}
+    if nodes & {"away", "ended"} or "away" in fronts:  # a node that has ended holds the log as one that is away
         raise typer.Exit(1)
 
 

@@ -67,7 +67,7 @@ async def _drain(config: Config, name: str, timeout_s: float) -> Drained:
     if name not in states:
         raise ConfigError(f"node: no node {name!r}; there are {', '.join(states) or 'none'}")
     if states[name] in ("away", "ended"):
-        raise ConfigError(f"node: {name!r} is {states[name]}")
+        raise ConfigError(f"node: {name!r} {'has ended' if states[name] == 'ended' else 'is away'}: it serves nobody")
     if states[name] == "follows":
         return Drained(name, "stands by", found.leader)
     began_s = time.monotonic()

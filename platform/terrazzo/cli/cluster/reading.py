@@ -12,6 +12,7 @@ from terrazzo.times import now_us
 
 if TYPE_CHECKING:
     from terrazzo.replication.front_lease import FrontRecord
+    from terrazzo.replication.members import Member
     from terrazzo.runtime.serve import Stream
 
 _OLD_S = 10.0  # since a node has written its record: it is not there
@@ -21,7 +22,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
     """A node as its record says. ``lag``: frames that it doesn't have; ``seen_s``: the age of the record."""
 
     node: str
-    state: str  # leads | follows | away
+    state: str  # leads | follows | ended | away
     version: str
     sequence: int
     lag: int
@@ -93,7 +94,7 @@ async def read_status(config: Config) -> ClusterStatus:
         nodes=[
             NodeStatus(
                 member.node,
-                _state(member.leads and member.node == leader, age_s := max(0.0, (now_us() - member.seen_us) / 1e6)),
+                _state(member, leader, age_s := max(0.0, (now_us() - member.seen_us) / 1e6)),
                 member.version,
                 member.sequence,
                 max(0, log.last - member.sequence),
@@ -115,10 +116,12 @@ async def read_status(config: Config) -> ClusterStatus:
     )
 
 
-def _state(leads: bool, age_s: float) -> str:
+def _state(member: Member, leader: str, age_s: float) -> str:
+    if member.has_ended:
+        return "ended"
     if age_s > _OLD_S:
         return "away"
-    return "leads" if leads else "follows"
+    return "leads" if member.leads and member.node == leader else "follows"
 
 
 def _served(front: FrontRecord) -> str:

@@ -1,15 +1,17 @@
 """Several nodes on one machine, to be looked at: ``make cluster`` (``python tests/local_cluster.py``).
 
-Three servers of a log, PostgreSQL, two nodes, two fronts, and a simulated fleet that connects to the fronts; all of
-them end with Ctrl-C, and what they have kept is deleted.
+Three servers of a log, PostgreSQL, two nodes, two fronts, and a simulated fleet for each front. What ends is started
+again, as a service manager does. All of them end with Ctrl-C, and what they have kept is deleted.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,6 +37,8 @@ TERMINALS = 20
 NAME = "local"
 _STARTS_S = 300.0  # on a machine that has nothing else to do it takes ten
 _ENDS_S = 30.0
+_SHORT_S = 5.0  # who ends sooner than that after its start
+_MOST_SHORT = 3  # in a row, is not started again
 _BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
 
 
@@ -46,53 +50,117 @@ class Address(NamedTuple):
     mqtt: int
 
 
+class Interrupted(Exception):
+    """Somebody wants it to end before it was ready."""
+
+
+class Failed(Exception):
+    """What has ended, or didn't begin, and what it said last."""
+
+
+class Kept:
+    """A process that is started again when it has ended."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self._command = command
+        self._short = 0  # times in a row
+        self.start()
+
+    def start(self) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TERRAZZO_")}
+        with self.log.open("ab") as log:
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            # not of the terminal's group: Ctrl-C is for this process alone, which ends the others in their order
+            self.process = subprocess.Popen(self._command, env=environment, start_new_session=True, **options)
+        self._started_s = time.monotonic()
+
+    def start_again(self) -> None:
+        """Starts it again.
+
+        Raises:
+            Failed: it ended soon each of the last times.
+        """
+        self._short = self._short + 1 if time.monotonic() - self._started_s < _SHORT_S else 0
+        if self._short >= _MOST_SHORT:
+            raise Failed(f"{self.name} ends again and again:\n{self.tail()}")
+        self.start()
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-2_000:]
+
+    def end(self) -> None:
+        """Ends it in order; kills it where it doesn't end in time."""
+        self.process.terminate()
+        try:
+            self.process.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
 class LocalCluster:
     """The processes of nodes, fronts and fleets; ``end`` ends them in the order in which they need each other."""
 
     def __init__(
-        self, folder: Path, servers: Sequence[NatsServer], database: str, *, is_anywhere: bool = False
+        self,
+        folder: Path,
+        servers: Sequence[NatsServer],
+        database: str,
+        *,
+        stopping: threading.Event,
+        is_anywhere: bool = False,
     ) -> None:
-        """``is_anywhere``: at ports that are free, instead of the documented ones."""
+        """``stopping``: is set when it has to end; ``is_anywhere``: at free ports, instead of the documented ones."""
         self.folder = folder
         self.password = secrets.token_urlsafe(9)
         pick = (lambda port: free_port()) if is_anywhere else (lambda port: port)
         self.nodes = [Address(name, pick(8080 + at), pick(1883 + at)) for at, name in enumerate(NODES)]
         self.fronts = [Address(name, pick(8090 + at), pick(1893 + at)) for at, name in enumerate(FRONTS)]
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Kept] = {}
+        self._stopping = stopping
         self._websockets = {each.name: free_port() for each in self.nodes}
-        self._shared = {
-            "TERRAZZO_ADMIN__PASSWORD": self.password,
-            "TERRAZZO_DATABASE__URL": database,
-            "TERRAZZO_DATABASE__SECRETS_KEY": secrets.token_hex(32),
-            "TERRAZZO_AUTH__TOKEN_KEY": secrets.token_hex(32),
-            "TERRAZZO_STREAM__KIND": "jetstream",
-            "TERRAZZO_STREAM__URL": ",".join(server.url for server in servers),
-            "TERRAZZO_STREAM__MONITOR_URL": ",".join(server.monitor_url for server in servers),
-            "TERRAZZO_STREAM__LOG_GIB": "0.5",
-            "TERRAZZO_STREAM__IN_GIB": "0.2",
-            "TERRAZZO_CLUSTER__NAME": NAME,
-            "TERRAZZO_MQTT__WEBSOCKET_PORT": "0",
+        self._shared: dict[str, dict[str, str | int | float]] = {
+            "admin": {"password": self.password},
+            "database": {"url": database, "secrets_key": secrets.token_hex(32)},
+            "auth": {"token_key": secrets.token_hex(32)},
+            "stream": {
+                "kind": "jetstream",
+                "url": ",".join(server.url for server in servers),
+                "monitor_url": ",".join(server.monitor_url for server in servers),
+                "log_gib": 0.5,
+                "in_gib": 0.2,
+            },
         }
 
-    def environment(self, address: Address) -> dict[str, str]:
-        """The configuration of a node or front."""
+    def configure(self, address: Address) -> Path:
+        """Writes the configuration of a node or front."""
         is_front = address in self.fronts
-        return {
-            **os.environ,
-            **self._shared,
-            "TERRAZZO_CLUSTER__NODE": address.name,
-            "TERRAZZO_CLUSTER__ROLE": "front" if is_front else "all",
-            "TERRAZZO_HTTP__PORT": str(address.http),
-            "TERRAZZO_MQTT__PORT": str(address.mqtt),
-            "TERRAZZO_WEBSOCKET__PORT": str(0 if is_front else self._websockets[address.name]),
-            "TERRAZZO_DATA__DIR": str(self.folder / address.name),
+        own: dict[str, dict[str, str | int | float]] = {
+            "cluster": {"name": NAME, "node": address.name, "role": "front" if is_front else "all"},
+            "http": {"port": address.http},
+            "mqtt": {"port": address.mqtt, "websocket_port": 0},
+            "websocket": {"port": 0 if is_front else self._websockets[address.name]},
+            "data": {"dir": str(self.folder / address.name)},
         }
+        lines = []
+        for section, keys in {**self._shared, **own}.items():
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+        path = self.folder / f"{address.name}.toml"
+        path.touch(mode=0o600)
+        path.write_text("\n".join(lines) + "\n")
+        return path
 
     def start(self) -> None:
-        """Starts nodes, then fronts; returns when one node leads and terminals can connect to each front."""
+        """Starts nodes, then fronts; returns when one node leads and terminals can connect to each front.
+
+        Raises:
+            Failed: one of them has ended, or isn't ready for long.
+            Interrupted: it is to end.
+        """
         for address in (*self.nodes, *self.fronts):
-            command = [sys.executable, "-m", "terrazzo", "serve"]
-            self._spawn(address.name, command, self.environment(address))
+            self._spawn(address.name, "terrazzo", "serve", "--config", str(self.configure(address)))
         self._wait(lambda: self.leader() is not None, "a node leads")
         for address in self.fronts:
             self._wait(lambda address=address: is_ready(address), f"{address.name} is ready")
@@ -115,9 +183,8 @@ class LocalCluster:
         share = -(-count // len(self.fronts))
         for index, front in enumerate(self.fronts):
             first, some = index * share + 1, min(share, count - index * share)
-            command = [sys.executable, "-m", "terrazzo_simulators", "run", "--port", str(front.mqtt)]
-            command += ["--count", str(some), "--first", str(first), "--type", "Adapter-II"]
-            self._spawn(f"fleet-{front.name}", command, dict(os.environ))
+            terminals = ["--count", str(some), "--first", str(first), "--type", "Adapter-II"]
+            self._spawn(f"fleet-{front.name}", "terrazzo_simulators", "run", "--port", str(front.mqtt), *terminals)
 
     def end(self) -> None:
         """Ends fleets, fronts, those that stand by, the leader; who doesn't end in time is killed."""
@@ -125,33 +192,35 @@ class LocalCluster:
         fleets = [name for name in self.processes if name.startswith("fleet")]
         standing_by = [each.name for each in self.nodes if each != leader]
         for name in (*fleets, *(each.name for each in self.fronts), *standing_by, *self.processes):
-            process = self.processes.get(name)
-            if process is None or process.poll() is not None:
-                continue
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_ENDS_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if name in self.processes:
+                self.processes.pop(name).end()
 
-    def ended(self) -> str:
-        """The name of a process that has ended by itself; empty while all run."""
-        return next((name for name, process in self.processes.items() if process.poll() is not None), "")
+    def start_ended(self) -> None:
+        """Starts again what has ended, and says so.
 
-    def _spawn(self, name: str, command: Sequence[str], environment: dict[str, str]) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            # not of the terminal's group: Ctrl-C is for this process alone, which ends the others in their order
-            self.processes[name] = subprocess.Popen(command, env=environment, start_new_session=True, **options)
+        Raises:
+            Failed: it ends again and again.
+        """
+        for each in self.ended():
+            print(f"{each.name} has ended with {each.process.returncode}, and is started again.", flush=True)
+            each.start_again()
+
+    def ended(self) -> list[Kept]:
+        """What has ended by itself, or by somebody's hand."""
+        return [each for each in self.processes.values() if each.process.poll() is not None]
+
+    def _spawn(self, name: str, *program: str) -> None:
+        self.processes[name] = Kept(name, [sys.executable, "-m", *program], self.folder)
 
     def _wait(self, condition: Any, what: str) -> None:
         ends_s = time.monotonic() + _STARTS_S
         while not condition():
-            if (name := self.ended()) or time.monotonic() > ends_s:
-                tail = (self.folder / f"{name}.log").read_text()[-2_000:] if name else ""
-                raise SystemExit(f"{f'{name} has ended' if name else 'too late'}, before {what}:\n{tail}")
-            time.sleep(0.1)
+            if self._stopping.wait(0.1):
+                raise Interrupted
+            if ended := self.ended():
+                raise Failed(f"{ended[0].name} has ended before {what}:\n{ended[0].tail()}")
+            if time.monotonic() > ends_s:
+                raise Failed(f"not within {_STARTS_S:.0f} s: {what}; {self.folder} had the logs")
 
 
 def is_ready(address: Address) -> bool:
@@ -164,12 +233,13 @@ def is_ready(address: Address) -> bool:
 
 
 @contextlib.contextmanager
-def local_cluster(*, is_anywhere: bool = False) -> Iterator[LocalCluster]:
+def local_cluster(stopping: threading.Event, *, is_anywhere: bool = False) -> Iterator[LocalCluster]:
     """A cluster whose nodes are to be started; ended and deleted behind the block."""
     folder = Path(tempfile.mkdtemp(prefix="terrazzo-cluster-"))
     try:
         with running_nats(folder / "log", 3) as servers, running_postgresql() as postgresql:
-            found = LocalCluster(folder, servers, postgresql.database(), is_anywhere=is_anywhere)
+            database = postgresql.database()
+            found = LocalCluster(folder, servers, database, stopping=stopping, is_anywhere=is_anywhere)
             try:
                 yield found
             finally:
@@ -188,10 +258,18 @@ def describe(cluster: LocalCluster) -> str:
         )
     for each in cluster.fronts:
         lines.append(f"  front {each.name:<4} mqtt://127.0.0.1:{each.mqtt}, http://127.0.0.1:{each.http}/readyz")
+    config = cluster.folder / f"{cluster.nodes[0].name}.toml"
+    program = Path(sys.executable).parent / "terrazzo"
+    with contextlib.suppress(ValueError):
+        program = program.relative_to(Path.cwd())
     lines += [
         f"  login      admin, {cluster.password}",
+        "  fleet      sim-00001 and so on, with pin-00001; one half at each front",
         f"  logs       {cluster.folder}/*.log",
-        "  Ctrl-C ends all of it, and what it has kept is gone.",
+        "To look at it, and to send the terminals of a front away:",
+        f"  {shlex.quote(str(program))} cluster status --config {config}",
+        f"  {shlex.quote(str(program))} cluster drain {cluster.fronts[0].name} --config {config}",
+        "What ends or is killed is started again. Ctrl-C ends all of it, and what it has kept is gone.",
     ]
     return "\n".join(lines)
 
@@ -206,16 +284,21 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     try:
-        with local_cluster(is_anywhere=given.free_ports) as cluster:
+        print("Starting three servers of a log, PostgreSQL, two nodes and two fronts ...", flush=True)
+        with local_cluster(stopping, is_anywhere=given.free_ports) as cluster:
             cluster.start()
             cluster.start_fleet(given.terminals)
             print("Several nodes on this machine are ready.\n" + describe(cluster), flush=True)
-            while not stopping.wait(1.0):
-                if name := cluster.ended():
-                    print(f"{name} has ended", file=sys.stderr)
-                    return 1
+            while not stopping.wait(0.5):
+                cluster.start_ended()
+            print("All are being ended.", flush=True)
+    except Interrupted:
+        pass
+    except Failed as failed:
+        print(f"make cluster: {failed}", file=sys.stderr)
+        return 1
     except pytest.skip.Exception as missing:
-        print(f"make cluster: {missing}: on Debian, apt-get install postgresql", file=sys.stderr)
+        print(f"make cluster: {missing}; Debian's package of PostgreSQL is postgresql", file=sys.stderr)
         return 2
     print("All have ended.", flush=True)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -44,6 +45,13 @@ def test_a_local_cluster_serves_its_fleet_and_ends_with_ctrl_c(tmp_path: Path) -
                 return sum(client.call("get_terminal_status", terminal_id=uid)["online"] for uid in uids)
 
             wait_for(lambda: connected() == 4, "the fleet is connected to the fronts", timeout_s=120)
+        command = re.search(r"^  (\S+ cluster status --config \S+)$", text, re.M)
+        assert command is not None, text
+        shown = subprocess.run([*command[1].split(), "--json"], capture_output=True, text=True, timeout=120, check=True)
+        assert [each["state"] for each in json.loads(shown.stdout)["fronts"]] == ["serves", "serves"]
+        killed = next(pid for pid in children(program.pid) if "f1.toml" in Path(f"/proc/{pid}/cmdline").read_text())
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: "f1 has ended with -9, and is started again." in said.read_text(), "it is kept", timeout_s=60)
         begun = children(program.pid)
         assert len(begun) == 3 + 2 + 2 + 2, "servers of the log, nodes, fronts, fleets"
         program.send_signal(signal.SIGINT)

@@ -53,11 +53,13 @@ class FrontDrain:
         self._begun.set()
 
     async def work(self) -> None:
-        """Waits for ``begin``; ends when nobody is connected any more. Who was about to log in is sent away, too."""
+        """Waits for ``begin``; then goes on until it is cancelled, as a login that had begun may take as long as the
+        lease of another front: who is let in by then is sent away, too."""
         await self._begun.wait()
         await self._stop_listening()
-        while self.clients:
-            await self._send_some_away()
+        while True:
+            if self.clients:
+                await self._send_some_away()
             await asyncio.sleep(_PAUSE_S)
 
     async def _send_some_away(self) -> None:

@@ -244,7 +244,7 @@ def test_what_is_older_than_what_stands_before_it_raises_nothing() -> None:
     numbers = [(1, 0), (3, 60), (2, 30), (4, 75), (9, 110), (5, 80), (12, 220)]
     events, labels = expected_effects([Stored(Report(0, number), time_us) for time_us, number in numbers])
     assert events == [4], "what had made it hot at 2 is late"
-    assert [(each.opened_us, each.closed_us) for each in labels] == [(9, 12)], "nor does what came late close it"
+    assert [(each.opened_us, each.closed_us) for each in labels] == [(9, 12)], "and what came late closes none"
 
 
 def test_each_kind_is_planted_somewhere() -> None:

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long torture torture-cluster simulate fuzz differential lint bench bench-short install console client screenshots clean site
+.PHONY: run cluster test stress long torture torture-cluster simulate fuzz differential lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -25,6 +25,11 @@ BUILD_CONSOLE = $(BIN)/python platform/console/build.py --if-stale
 run: install
 	$(BUILD_CONSOLE)
 	$(BIN)/terrazzo serve --demo --data $(DATA)
+
+# Several nodes on this machine, with a simulated fleet, to be looked at; Ctrl-C ends all of it. PostgreSQL is Debian's.
+cluster: .venv/.installed-test
+	$(BUILD_CONSOLE)
+	$(BIN)/python tests/local_cluster.py $(ARGS)
 
 # The tests start the platform some hundred times: it must not be compiled each time, whatever the environment says.
 test: export PYTHONDONTWRITEBYTECODE :=

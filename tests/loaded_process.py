@@ -137,9 +137,11 @@ def run_loaded(
         return subprocess.CompletedProcess(program, status, *said)
 
 
-def run_loaded_text(program: list[str], *, env: Mapping[str, str], given: str = "") -> subprocess.CompletedProcess[str]:
+def run_loaded_text(
+    program: list[str], *, env: Mapping[str, str], given: str = "", timeout_s: float = 60
+) -> subprocess.CompletedProcess[str]:
     """The same in UTF-8."""
-    done = run_loaded(program, env=env, given=given.encode())
+    done = run_loaded(program, env=env, given=given.encode(), timeout_s=timeout_s)
     return subprocess.CompletedProcess(program, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

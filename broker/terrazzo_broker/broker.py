@@ -192,10 +192,14 @@ class Broker:
         """Reads from all clients again."""
         self.core.connections.resume()
 
-    async def close(self, timeout_s: float) -> None:
-        """Stops accepting, disconnects clients (v5: 0x8B), flushes, closes; aborts what is left after ``timeout_s``."""
+    async def stop_listening(self) -> None:
+        """Accepts no connection any more; those that are open are left alone."""
         self.core.connections.refuse_more()
         await self._listeners.close()
+
+    async def close(self, timeout_s: float) -> None:
+        """Stops accepting, disconnects clients (v5: 0x8B), flushes, closes; aborts what is left after ``timeout_s``."""
+        await self.stop_listening()
         await self.core.connections.close(timeout_s)
         self.core.peer_tasks.cancel()
         await self.core.peer_tasks.finish()

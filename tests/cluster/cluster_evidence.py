@@ -97,11 +97,16 @@ def points(number: int) -> dict[str, int]:
 
 def expected_effects(stored: list[Stored]) -> tuple[list[int], list[LabelSpan]]:
     """The events and labels that follow from a terminal's reports in this order: an event where it gets hot, a label
-    while it runs."""
+    while it runs. One that is older than what stands before it changes neither (docs/mapping.md, late messages): so are
+    those that a front had read and the log took only when their terminal was at another front."""
     events: list[int] = []
     labels: list[LabelSpan] = []
     is_hot = False
+    newest_us = 0
     for each in stored:
+        if each.time_us < newest_us:
+            continue
+        newest_us = each.time_us
         said = points(each.report.number)
         if said["T"] > 80 and not is_hot:
             events.append(each.time_us)

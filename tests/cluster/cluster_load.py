@@ -56,11 +56,16 @@ class Terminal:
         self._in_flight: dict[int, Published] = {}  # by packet identifier
         self._ends_at: int | None = None  # the number before which it ends
         self._changed = asyncio.Event()
+        self._moves = asyncio.Event()
 
     @property
     def acknowledged(self) -> int:
         """How many numbers were acknowledged."""
         return self._next - len(self._due)
+
+    def move(self) -> None:
+        """Ends its connection without a word, and connects to the next front."""
+        self._moves.set()
 
     def end(self) -> None:
         """Begins no new number; ``is_done`` when all are acknowledged."""
@@ -97,16 +102,18 @@ class Terminal:
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Reads and writes until one of both ends, or no PUBACK comes."""
-        both = [asyncio.create_task(each) for each in (self._write(writer), self._read(reader, writer), self._watch())]
+        """Reads and writes until one of both ends, no PUBACK comes, or it is to move."""
+        self._moves.clear()
+        work = (self._write(writer), self._read(reader, writer), self._watch(), self._moves.wait())
+        tasks = [asyncio.create_task(each) for each in work]
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
         finally:
-            for each in both:
+            for each in tasks:
                 each.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -95,6 +95,7 @@ class Run:
 
     async def round(self, fault: Fault, *, hold_s: float) -> Round:
         """One fault, and the way back."""
+        await self._spread()
         where, undo = await fault.begin(self.stand, self.random)
         clock = asyncio.get_running_loop().time
         began_s = clock()
@@ -108,6 +109,23 @@ class Run:
         whole_s = clock() - ended_s
         await self.progress(10)
         return Round(fault.kind, where, hold_s, max(each.longest_s for each in self.terminals), whole_s)
+
+    async def _spread(self) -> None:
+        """Has terminals at each front: they stay where the last fault has driven them, and a fault of a front that
+        nobody is connected to shows nothing."""
+        fronts = len(self.stand.fronts)
+        for those in self._by_port().values():
+            for terminal in those[-(-len(self.terminals) // fronts) :]:
+                terminal.move()
+        ports = {links[0].port for name, links in self.stand.links.items() if name.endswith(" terminals")}
+        await until(lambda: set(self._by_port()) == ports, "terminals are at each front", timeout_s=_WHOLE_S)
+
+    def _by_port(self) -> dict[int, list[Terminal]]:
+        found: dict[int, list[Terminal]] = {}
+        for terminal in self.terminals:
+            if terminal.port:
+                found.setdefault(terminal.port, []).append(terminal)
+        return found
 
     async def progress(self, count: int) -> None:
         """Returns when each terminal has had so many more PUBACKs."""

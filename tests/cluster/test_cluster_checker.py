@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.cluster_checker import KINDS, check
-from cluster.cluster_evidence import CommandRecord, Evidence, Published, Report, Taken, expected_effects, points
+from cluster.cluster_evidence import CommandRecord, Evidence, Published, Report, Stored, Taken, expected_effects, points
 from cluster.cluster_reading import read_log, read_replica
 from nats_servers import running_nats
 from support import new_tasks
@@ -238,6 +238,13 @@ def test_what_was_sent_again_is_no_finding_and_is_counted(sound: Evidence) -> No
     verdict = check(found)
     assert verdict.findings == []
     assert (verdict.repeated, verdict.late) == (1, 0)
+
+
+def test_what_is_older_than_what_stands_before_it_raises_nothing() -> None:
+    numbers = [(1, 0), (3, 60), (2, 30), (4, 75), (9, 110), (5, 80), (12, 220)]
+    events, labels = expected_effects([Stored(Report(0, number), time_us) for time_us, number in numbers])
+    assert events == [4], "what had made it hot at 2 is late"
+    assert [(each.opened_us, each.closed_us) for each in labels] == [(9, 12)], "and what came late closes none"
 
 
 def test_each_kind_is_planted_somewhere() -> None:

@@ -28,7 +28,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo.backup.saving:read_content": _CALLS,
     "terrazzo.backup.saving:read_manifest": _CALLS,
     "terrazzo.backup.status:read_status": _OURS,
-    "terrazzo.cli.cluster.command:_read": _CALLS,
+    "terrazzo.cli.cluster.reading:read_status": _CALLS,
     "terrazzo.cli.import_:_read": "reads a file of whoever runs the command",
     "terrazzo.cli.options:read_config": _OPERATOR,
     "terrazzo.cli.support.facts:*": "takes paths out of what the doctor says",

@@ -41,6 +41,13 @@ def test_nobodys_is_taken_at_once() -> None:
     assert LeaseWatch(3.0).may_take(Revision(free, 9), 0)
 
 
+def test_what_is_given_back_for_a_successor_is_left_to_it_for_as_long_as_a_lease() -> None:
+    given = Revision(msgspec.json.encode(LeaseRecord("a", "r", 3, is_free=True, successor="b")), 9)
+    assert LeaseWatch(3.0, "b").may_take(given, 0)
+    other = LeaseWatch(3.0, "c")
+    assert [other.may_take(given, now_s) for now_s in (0, 1, 2, 3)] == [False, False, False, True]
+
+
 class Kept:
     """Records in memory, of which an answer may be lost after the write."""
 

@@ -150,6 +150,8 @@ async def test_acknowledged_is_stored_once_whichever_node_dies(
         assert a.stop(timeout_s=60) == 0
         end(publishers)
         b.wait_leading()
+        status = json.loads(ask_cluster(b, "status", "--json"))
+        assert {each["node"]: each["state"] for each in status["nodes"]} == {"a": "ended", "b": "leads"}
         check(b)
         assert b.stop(timeout_s=60) == 0
 

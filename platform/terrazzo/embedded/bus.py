@@ -27,6 +27,7 @@ from terrazzo_broker.tracing.packet_tap import OnPacket
 
 ADMINISTRATIVE_ACTION = 0x98
 SESSION_TAKEN_OVER = 0x8E
+USE_ANOTHER_SERVER = 0x9C
 _LEVELS = 200  # of a topic filter
 
 
@@ -164,6 +165,12 @@ class EmbeddedBus:
         """Ends a connection as another one with its client id is to be on another node."""
         if self._broker is not None:
             self._broker.disconnect(uid, SESSION_TAKEN_OVER)
+
+    def send_away(self, uids: Iterable[str]) -> None:
+        """Ends connections, which are to be made again at another front."""
+        for uid in uids:
+            if self._broker is not None:
+                self._broker.disconnect(uid, USE_ANOTHER_SERVER, text="this front is drained")
 
     def end_older(self, uid: str, time_us: int) -> bool:
         """Ends a connection that was made before a time, as ``end_taken_over``; False where it was made later."""

@@ -10,6 +10,7 @@ import msgspec
 from mqtt5 import ConnAckReasonCode
 
 from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.front_drain import FrontDrain
 from terrazzo.embedded.front_log import FrontLog
 from terrazzo.embedded.hooks import PlatformHooks
 from terrazzo.ports.bus import DeliveryFate
@@ -17,6 +18,7 @@ from terrazzo.ports.stream import LogFull, LogUnavailable
 from terrazzo.replication.front_events import (
     Connected,
     Disconnected,
+    DrainRequest,
     EndRequest,
     Fate,
     FrontAnswer,
@@ -128,11 +130,12 @@ def roll(presence: PresenceRegister) -> Iterator[Connected]:
 
 
 class FrontAnswers:
-    """Does what other nodes ask for: sends the leader's messages, whose fate it is told; ends connections that another
-    front takes over."""
+    """Does what others ask for: sends the leader's messages, whose fate it is told; ends connections that another front
+    takes over, and all of them where an operator has it drained."""
 
-    def __init__(self, bus: EmbeddedBus, log: FrontLog, holders: Holders) -> None:
+    def __init__(self, bus: EmbeddedBus, log: FrontLog, holders: Holders, drain: FrontDrain) -> None:
         self._bus = bus
+        self._drain = drain
         self._log = log
         self._holders = holders
         self._epoch = 0  # of the newest leader that has asked
@@ -148,6 +151,9 @@ class FrontAnswers:
             self._holders.let_go(request.uid)
             self._bus.end_taken_over(request.uid)
             return _answer(is_done=True)
+        if isinstance(request, DrainRequest):
+            self._drain.begin()
+            return msgspec.msgpack.encode(FrontAnswer(self._drain.clients == 0, self._drain.clients))
         if request.epoch < self._epoch:
             return _answer(is_done=False)
         self._epoch = request.epoch

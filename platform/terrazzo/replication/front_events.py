@@ -70,12 +70,35 @@ class EndRequest(msgspec.Struct, frozen=True, array_like=True, tag=1):
     uid: str
 
 
-FrontRequest = SendRequest | EndRequest
+class DrainRequest(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """An operator has a front let no terminal in any more, and send those away that are there."""
+
+
+FrontRequest = SendRequest | EndRequest | DrainRequest
 
 
 class FrontAnswer(msgspec.Struct, frozen=True, array_like=True):
     """Whether it is done. Of a ``SendRequest``: written to the terminal's socket; if not, nobody is there, or an older
-    leader has asked. Of an ``EndRequest``: no connection is there any more.
+    leader has asked. Of an ``EndRequest``: no connection is there any more. Of a ``DrainRequest``: the front is empty;
+    ``clients`` are still connected.
     """
 
     is_done: bool
+    clients: int = 0
+
+
+class HandOver(msgspec.Struct, frozen=True, array_like=True):
+    """An operator has the leader end in order, and ``successor`` take its lease at once."""
+
+    successor: str
+
+
+class HandOverAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Whether it is begun."""
+
+    is_begun: bool
+
+
+def leader_calls(node: str) -> str:
+    """Where a node is asked; no front's name has a full stop."""
+    return f"node.{node}"

@@ -30,6 +30,7 @@ class FrontRecord(msgspec.Struct, frozen=True):
     clients: int = 0  # terminals that are connected
     frames: int = 0  # that the log has acknowledged to it
     is_free: bool = False
+    drains: bool = False  # it lets no terminal in any more
 
 
 def decode_front(value: bytes) -> FrontRecord:
@@ -112,7 +113,7 @@ class FrontLease:
             found = again  # declared dead, or forgotten
         return found, epoch
 
-    async def renew(self, *, version: str, seen_us: int, clients: int, frames: int) -> None:
+    async def renew(self, *, version: str, seen_us: int, clients: int, frames: int, drains: bool = False) -> None:
         """Shows that this front lives, and how it is.
 
         Raises:
@@ -120,7 +121,8 @@ class FrontLease:
             LogUnavailable: unknown.
         """
         began_s = self._clock()
-        wanted = msgspec.structs.replace(self._own, version=version, seen_us=seen_us, clients=clients, frames=frames)
+        found = {"version": version, "seen_us": seen_us, "clients": clients, "frames": frames, "drains": drains}
+        wanted = msgspec.structs.replace(self._own, **found)
         self._revision = await self._put(wanted, self._revision)
         self._own, self._renewed_s = wanted, began_s
 

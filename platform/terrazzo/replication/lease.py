@@ -22,6 +22,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     epoch: int
     beat: int = 0
     is_free: bool = False
+    successor: str = ""  # with ``is_free``: the node for which it was given back; others let it have it
 
 
 class LeaseLost(Exception):
@@ -39,15 +40,20 @@ def decode_lease(found: Revision) -> LeaseRecord:
 class LeaseWatch:
     """Decides when a lease may be taken, from what is read of it at which times (``now_s``, of one steady clock)."""
 
-    def __init__(self, lease_s: float) -> None:
+    def __init__(self, lease_s: float, node: str = "") -> None:
+        """``node``: who wants it."""
         self._lease_s = lease_s
+        self._node = node
         self._revision = -1
         self._since_s = 0.0
         self._looked_s = 0.0
 
     def may_take(self, found: Revision | None, now_s: float) -> bool:
         """Takes what was read just now; whether the lease may be taken."""
-        if found is None or decode_lease(found).is_free:
+        if found is None:
+            return True
+        record = decode_lease(found)
+        if record.is_free and record.successor in ("", self._node):
             return True
         is_new = found.revision != self._revision
         was_away = now_s - self._looked_s > self._lease_s / 2
@@ -112,12 +118,12 @@ class Lease:
             return
         self._own = own
 
-    async def give_back(self) -> None:
-        """Lets another node take it at once; what can't be written runs out by itself."""
+    async def give_back(self, successor: str = "") -> None:
+        """Lets another node take it at once, this one if it is named; what can't be written runs out by itself."""
         if not self.epoch:
             return
         try:
-            await self._write(msgspec.structs.replace(self._own, is_free=True), self._revision)
+            await self._write(msgspec.structs.replace(self._own, is_free=True, successor=successor), self._revision)
         except (RecordChanged, LogUnavailable):
             return
 

@@ -23,6 +23,7 @@ class Member(msgspec.Struct, frozen=True):
     leads: bool
     seen_us: int
     sync: str = ""  # what it knows of whether the log syncs
+    has_ended: bool = False  # in order
 
 
 class NodeTaken(Exception):

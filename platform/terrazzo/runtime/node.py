@@ -34,6 +34,7 @@ from terrazzo.ports.stream import (
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.replication.checked_bytes import FrameDamaged
 from terrazzo.replication.follower import Follower
+from terrazzo.replication.front_events import HandOver, HandOverAnswer, leader_calls
 from terrazzo.replication.leading import ReplicatedStore
 from terrazzo.replication.lease import Lease, LeaseLost, LeaseWatch, decode_lease
 from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, members_of, trim_before
@@ -81,6 +82,9 @@ class Node:
         self._fronts = (FrontReaderStats(), FrontTerminalsStats())
         self._log_state = LogState("", 1, 0, 0, 0)
         self._failure_log = SparseLog(_log)
+        self._successor = ""
+        self.handed_over = asyncio.Event()
+        """Is set when this node, which leads, has to end in order, as another one is to lead."""
 
     async def stand_by(self, stopping: asyncio.Event) -> Ports | None:
         """Follows the log until this node has the lease: the platform's ports then. None: the process has to end.
@@ -125,15 +129,33 @@ class Node:
         kept = await self._open_store()
         follower = await self._again(lambda: self._join(kept))
         lease = Lease(records, node=section.node, run=self._run)
+        self._lifetime.push_async_callback(lambda: self._write_record(own, has_ended=True))
         self._repeat("node record", _BEAT_S, lambda: self._write_record(own))
         following = self.tasks.spawn("follower", follower.follow, OnFailure.STOP)
         self._lifetime.push_async_callback(following.stop)
         found = await self._take_lease(lease, kept)
-        self._lifetime.push_async_callback(lease.give_back)
+        self._lifetime.push_async_callback(lambda: lease.give_back(self._successor))
+        self._serve_calls()
         self._repeat("lease", section.lease_s / 3, self._renewal(lease))
         _log.warning("this node (%s) leads the cluster %s, epoch %d", section.node, section.name, lease.epoch)
         self._put_sessions_away(found)
         return await self._take_over(kept, follower, following, lease.epoch)
+
+    def _serve_calls(self) -> None:
+        """Hands over to another node when it is asked to."""
+        calls, name = self._the_stream.calls, leader_calls(self._config.cluster.node)
+        serving = self.tasks.spawn("requests to this node", lambda: calls.serve(name, self._answer), OnFailure.RESTART)
+        self._lifetime.push_async_callback(serving.stop)
+
+    def _answer(self, body: bytes) -> bytes:
+        try:
+            asked = msgspec.msgpack.decode(body, type=HandOver)
+        except msgspec.MsgspecError:
+            return msgspec.msgpack.encode(HandOverAnswer(is_begun=False))
+        _log.warning("this node (%s) hands over to %s", self._config.cluster.node, asked.successor)
+        self._successor = asked.successor
+        self.handed_over.set()
+        return msgspec.msgpack.encode(HandOverAnswer(is_begun=True))
 
     def _repeat(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
         """Repeats some work until the node closes; what it raises ends the process."""
@@ -186,7 +208,8 @@ class Node:
 
     async def _take_lease(self, lease: Lease, kept: TimeSeriesStore) -> Revision | None:
         """Waits until this node has the lease; what was found in its place."""
-        watch, clock = LeaseWatch(self._config.cluster.lease_s), asyncio.get_running_loop().time
+        section, clock = self._config.cluster, asyncio.get_running_loop().time
+        watch = LeaseWatch(section.lease_s, section.node)
         while True:
             try:
                 found = await lease.look()
@@ -259,7 +282,7 @@ class Node:
             _log.critical("this node (%s) ends: %s", self._config.cluster.node, why)
             self.failed.set()
 
-    async def _write_record(self, own: OwnRecord) -> None:
+    async def _write_record(self, own: OwnRecord, *, has_ended: bool = False) -> None:
         assert self._follower is not None  # joined
         figures = self._figures()
         member = Member(
@@ -270,6 +293,7 @@ class Node:
             leads=bool(figures.leads),
             seen_us=now_us(),
             sync=self._the_stream.sync,
+            has_ended=has_ended,
         )
         try:
             await own.write(member)

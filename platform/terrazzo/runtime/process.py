@@ -67,7 +67,8 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
         await manager.stop()
         if ports is None:
             return 1 if node.failed.is_set() else 0
-        status = await _serve(Platform(config, ports), manager, (stopping, node.failed), started)
+        ends = (stopping, node.failed, node.handed_over)
+        status = await _serve(Platform(config, ports), manager, ends, started)
         return 1 if node.failed.is_set() else status
     except (Unavailable, StoreUnavailable) as error:
         if not node.failed.is_set():

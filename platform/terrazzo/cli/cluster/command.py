@@ -8,73 +8,37 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.cluster.drain import drain
+from terrazzo.cli.cluster.reading import clustered, open_log, read_status
+from terrazzo.cli.options import ConfigOption, DataOption, JsonOption
 from terrazzo.cli.shown import cell, print_json, say
 from terrazzo.config.sections import Config, ConfigError
-from terrazzo.times import now_us
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from terrazzo.runtime.serve import Stream
-
-_OLD_S = 10.0  # since a node has written its record: it is not there
-
-
-class NodeStatus(msgspec.Struct, frozen=True):
-    """A node as its record says. ``lag``: frames that it doesn't have; ``seen_s``: the age of the record."""
-
-    node: str
-    state: str  # leads | follows | away
-    version: str
-    sequence: int
-    lag: int
-    seen_s: float
-
-
-class FrontStatus(msgspec.Struct, frozen=True):
-    """A front as its record says. ``frames``: of its reports, that the log has acknowledged since it started."""
-
-    node: str
-    state: str  # serves | ended | away
-    version: str
-    clients: int
-    frames: int
-    seen_s: float
-
-
-class ClusterStatus(msgspec.Struct, frozen=True):
-    """What ``terrazzo cluster status`` shows."""
-
-    cluster: str
-    epoch: int
-    leader: str
-    log_first: int
-    log_last: int
-    log_bytes: int
-    log_limit_bytes: int
-    sync: str
-    nodes: list[NodeStatus]
-    fronts: list[FrontStatus]
+    from terrazzo.cli.cluster.reading import ClusterStatus
 
 
 def register(app: typer.Typer) -> None:
     """Adds ``terrazzo cluster``."""
     commands = typer.Typer(help="The nodes around a replicated log.", no_args_is_help=True)
     commands.command("status")(status)
+    commands.command("drain")(drain)
     commands.command("forget")(forget)
     commands.command("begin-anew")(begin_anew)
     app.add_typer(commands, name="cluster")
 
 
 def status(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
-    """Show nodes and fronts, who leads, how far each is, and how full the log is; exit with 1 when one is away."""
-    found = asyncio.run(_read(_clustered(config, data)))
+    """Show nodes and fronts, who leads, how far each is, and how full the log is; exit with 1 when one isn't there."""
+    found = asyncio.run(read_status(clustered(config, data)))
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
         _print(found)
-    if "away" in [*(node.state for node in found.nodes), *(front.state for front in found.fronts)]:
+    nodes, fronts = {node.state for node in found.nodes}, {front.state for front in found.fronts}
+    if nodes & {"away", "ended"} or "away" in fronts:  # a node that has ended holds the log as one that is away
         raise typer.Exit(1)
 
 
@@ -85,7 +49,7 @@ def forget(
     data: DataOption = None,
 ) -> None:
     """Forget a node that is gone, so that the log is not kept for it any more; it can't come back as it was."""
-    is_front = asyncio.run(_forget(_clustered(config, data), node))
+    is_front = asyncio.run(_forget(clustered(config, data), node))
     if as_json:
         print_json({"forgotten": node})
     elif is_front:
@@ -96,76 +60,11 @@ def forget(
 
 def begin_anew(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
     """Take the time series of a node that doesn't run as the beginning of a new log; docs/scaling.md says when."""
-    sequence = asyncio.run(_begin_anew(_clustered(config, data)))
+    sequence = asyncio.run(_begin_anew(clustered(config, data)))
     if as_json:
         print_json({"sequence": sequence})
     else:
         say(f"This node had the log up to frame {sequence:,}. Now set cluster.name to a new name, and start it.")
-
-
-def _clustered(config: ConfigOption, data: DataOption) -> Config:
-    loaded = read_config(config, data)
-    if loaded.stream.kind == "none":
-        raise ConfigError("stream.kind: is none: this platform is one process, and no cluster")
-    return loaded
-
-
-async def _read(config: Config) -> ClusterStatus:
-    from terrazzo.replication.front_lease import fronts_of
-    from terrazzo.replication.lease import KEY, decode_lease
-    from terrazzo.replication.members import members_of
-
-    stream = await _open(config)
-    try:
-        log, found = await stream.log.state(), await stream.records.get(KEY)
-        records = await stream.records.all()
-        members, fronts = members_of(records), fronts_of(records)
-    finally:
-        await stream.close()
-    lease = None if found is None else decode_lease(found)
-    leader = "" if lease is None or lease.is_free else lease.node
-    return ClusterStatus(
-        cluster=config.cluster.name,
-        epoch=0 if lease is None else lease.epoch,
-        leader=leader,
-        log_first=log.first,
-        log_last=log.last,
-        log_bytes=log.size,
-        log_limit_bytes=log.most,
-        sync=stream.sync,
-        nodes=[
-            NodeStatus(
-                member.node,
-                _state(member.leads and member.node == leader, age_s := max(0.0, (now_us() - member.seen_us) / 1e6)),
-                member.version,
-                member.sequence,
-                max(0, log.last - member.sequence),
-                round(age_s, 1),
-            )
-            for member in members
-        ],
-        fronts=[
-            FrontStatus(
-                front.node,
-                "ended" if front.is_free else _served(front.seen_us),
-                front.version,
-                front.clients,
-                front.frames,
-                round(max(0.0, (now_us() - front.seen_us) / 1e6), 1),
-            )
-            for front in fronts
-        ],
-    )
-
-
-def _state(leads: bool, age_s: float) -> str:
-    if age_s > _OLD_S:
-        return "away"
-    return "leads" if leads else "follows"
-
-
-def _served(seen_us: int) -> str:
-    return "away" if (now_us() - seen_us) / 1e6 > _OLD_S else "serves"
 
 
 async def _forget(config: Config, node: str) -> bool:
@@ -173,14 +72,14 @@ async def _forget(config: Config, node: str) -> bool:
     from terrazzo.replication.front_lease import FRONT_PREFIX
     from terrazzo.replication.members import PREFIX
 
-    found = await _read(config)
+    found = await read_status(config)
     is_front = node not in {each.node for each in found.nodes} and node in {each.node for each in found.fronts}
     states = {each.node: each.state for each in (found.fronts if is_front else found.nodes)}
     if node not in states:
         raise ConfigError(f"node: no node {node!r}; there are {', '.join(states) or 'none'}")
     if states[node] not in ("away", "ended"):
         raise ConfigError(f"node: {node!r} is there and {states[node]}: end it first")
-    stream = await _open(config)
+    stream = await open_log(config)
     try:
         await stream.records.delete((FRONT_PREFIX if is_front else PREFIX) + node)
     finally:
@@ -207,16 +106,6 @@ async def _begin_anew(config: Config) -> int:
     if position is None:
         raise ConfigError(f"data.dir: the time series in {config.data_dir} follow no log")
     return position.sequence
-
-
-async def _open(config: Config) -> Stream:
-    from terrazzo.ports.stream import LogUnavailable, LogUnusable
-    from terrazzo.runtime.serve import open_stream
-
-    try:
-        return await open_stream(config)
-    except (LogUnavailable, LogUnusable) as error:
-        raise ConfigError(str(error)) from None
 
 
 def _print(found: ClusterStatus) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.crypto.key_file import remove_drafts
+from terrazzo.embedded.front_drain import FrontDrain
 from terrazzo.embedded.front_hooks import FrontAnswers
 from terrazzo.embedded.front_log import FrontLog, FrontLogStats
 from terrazzo.ports.stream import LogUnavailable, LogUnusable, Records
@@ -62,7 +63,12 @@ class Front:
         self._records: Records | None = None
         self._log: FrontLog | None = None
         self._followed = 0  # revision of the record of who follows what fronts tell
+        self._drain: FrontDrain | None = None
         self._failure_log = SparseLog(_log)
+
+    @property
+    def _is_draining(self) -> bool:
+        return self._drain is not None and self._drain.is_begun
 
     def say(self) -> str:
         """What this process does, for whoever asks it for more than it can give."""
@@ -111,7 +117,8 @@ class Front:
                 rejects_metric(terminals.ingest.stats),
             ]
         )
-        answers = FrontAnswers(terminals.bus, log, holders)
+        drain = self._start_drain(terminals)
+        answers = FrontAnswers(terminals.bus, log, holders, drain)
         calls, node = stream.calls, config.cluster.node
         serving = self.tasks.spawn(
             "requests of other nodes", lambda: calls.serve(node, answers.answer), OnFailure.RESTART
@@ -165,6 +172,18 @@ class Front:
         self._lifetime.push_async_callback(renewing.stop)
         return lease
 
+    def _start_drain(self, terminals: FrontTerminals) -> FrontDrain:
+        """One that waits until an operator asks for it."""
+        drain = self._drain = FrontDrain(
+            terminals.broker.stop_listening,
+            bus=terminals.bus,
+            ingest=terminals.ingest,
+            presence=terminals.presence,
+        )
+        draining = self.tasks.spawn("drain of this front", drain.work, OnFailure.RESTART)
+        self._lifetime.push_async_callback(draining.stop)
+        return drain
+
     def _new_holders(self, stream: Stream, lease: FrontLease) -> Holders:
         async def end(node: str, uid: str, timeout_s: float) -> bool:
             """Has another front end a connection."""
@@ -184,7 +203,11 @@ class Front:
         clients = 0 if self._terminals is None else len(self._terminals.presence)
         try:
             await self._lease.renew(
-                version=build_info().version, seen_us=now_us(), clients=clients, frames=self._stats.frames
+                version=build_info().version,
+                seen_us=now_us(),
+                clients=clients,
+                frames=self._stats.frames,
+                drains=self._is_draining,
             )
             await self._look_for_leader()
         except LogUnavailable as error:
@@ -216,7 +239,11 @@ class Front:
         """The parts of a front that aren't ready."""
         found = {"front": self._state} if self._state else {}
         terminals = self._terminals
-        if terminals is not None and not terminals.broker.is_listening:
+        if self._is_draining and terminals is not None:
+            clients = len(terminals.presence)
+            left = f"{clients:,} are still connected" if clients else "it is empty"
+            found["front"] = f"it is drained: no terminal is let in any more, {left}"
+        elif terminals is not None and not terminals.broker.is_listening:
             found["mqtt"] = "the broker does not listen"
         if terminals is not None and not terminals.ingest.is_healthy:
             found["ingest"] = (

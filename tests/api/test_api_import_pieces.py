@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,22 +120,21 @@ async def test_what_somebody_took_meanwhile_is_a_conflict(rig: Rig) -> None:
     assert await count(rig) == 1
 
 
-async def test_what_others_refer_to_meanwhile_stays_and_is_named(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nobody_refers_meanwhile_to_what_is_undone(rig: Rig) -> None:
     mapping = await rig.call("create_mapping", name="m", script=[], is_available=1, created_by=1, last_modified_by=1)
     using: list[asyncio.Task[Any]] = []
 
     async def refer() -> None:
         fields = {"name": "o", "mapping_id": mapping["uid"], "terminal_list": ["T1"]}
-        using.append(asyncio.create_task(rig.call("create_object", **fields)))
+        using.append(asyncio.create_task(rig.ask("create_object", **fields)))
 
     after_piece(rig, 1, refer)
     after_piece(rig, 3, broken)
-    with caplog.at_level(logging.WARNING, "terrazzo.bulk.unfinished"):
-        answer = await rig.ask("import_terminals", rows=rows(1_600), mode="create")
-    await asyncio.gather(*using)
+    answer = await rig.ask("import_terminals", rows=rows(1_600), mode="create")
+    refused = await asyncio.gather(*using)
     assert answer["code"] != 200
-    assert await count(rig) == 1
-    assert "1 records of an undone import stay, as others refer to them: T1" in caplog.text
+    assert [(each["code"], "is being imported" in each["info"]) for each in refused] == [(10401, True)]
+    assert await count(rig) == 0
 
 
 async def test_what_a_kill_has_left_is_undone_at_the_next_start(tmp_path: Path) -> None:

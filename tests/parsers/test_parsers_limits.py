@@ -128,13 +128,13 @@ def test_ranges(text: str, expected: ByteRange) -> None:
 
 
 def test_many_values_of_many_conditions_cost_no_second() -> None:
-    """300 conditions of 1,000 uids each; each was compared with all the others."""
+    """300 conditions of 33 uids each, nearly as many as there may be; each was compared with all the others."""
     selection = Selection(OBJECT, {"mapping_id": MAPPING.table}, UTC)
-    values = tuple(f"uid{number}" for number in range(1_000))
+    values = tuple(f"uid{number}" for number in range(33))
     start_s = time.thread_time()
     listed = (("mapping_id", "in", list(values)),) * 100
     clauses = selection.where(Conditions(listed, listed, (("mapping_id", values),) * 100))
-    assert time.thread_time() - start_s < 1
+    assert time.thread_time() - start_s < 0.5
     assert len(clauses) == 201
 
 

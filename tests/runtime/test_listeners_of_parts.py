@@ -132,7 +132,7 @@ async def test_changes_of_events(database: Database) -> None:
 
 async def test_steps_of_commands() -> None:
     class Journal:
-        async def add_all(self, actor: Any, values: Any) -> Any:
+        async def add_all(self, actor: Any, values: Any, *, steps: Any) -> Any:
             row = {"terminal_id": "t1", "company_id": 1, "uid": "1", "queued_us": 1, "expires_us": 2**62}
             return [(row, True)]
 

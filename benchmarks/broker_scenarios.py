@@ -146,7 +146,7 @@ class Rate:
 
     received: float  # messages a second, whole ones that subscribers took
     sent: float  # messages a second
-    delivered: float  # of all sent, those received DRAIN_S after the last was sent at the latest
+    delivered: float  # of all sent, those received ``drain_s`` after the last was sent at the latest
     evenness: float  # the worst served subscriber's count by the best served one's
     cpu_us: float  # the broker's, a message received, from the first sent to the last received
     broker_cpu: float
@@ -175,8 +175,9 @@ class Window:
         return broker / took_s, max(ours) / took_s, max(busy - broker - sum(ours), 0.0) / took_s
 
 
-def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
-    """Saturates the broker for ``seconds`` after a warm-up, stops, and waits for what is on its way."""
+def measure(peer: Peer, scenario: Scenario, seconds: float, *, drain_s: float = DRAIN_S) -> Rate:
+    """Saturates the broker for ``seconds`` after a warm-up, stops, and waits for what is on its way (``drain_s`` at
+    the most)."""
     base = {"port": peer.port}
     if scenario.credit is None:
         processes = [{**base, "subscribe": scenario.subscribe()}, {**base, "publish": scenario.publish()}]
@@ -194,7 +195,7 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
         last, sent_last = subscriber.mark(), publisher.mark()
         broker_cpu, load_cpu, others_cpu = window.shares()
         publisher.tell("stop")
-        total = drained(subscriber)
+        total = drained(subscriber, drain_s)
         cpu_s = peer.cpu_s() - cpu_s
         all_sent = publisher.mark()["sent"]
     carried = psutil.net_io_counters(pernic=True)["lo"].bytes_recv - carried
@@ -214,9 +215,9 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
     )
 
 
-def drained(subscriber: Load) -> dict[str, float]:
-    """The counts once they have stood still for 0.4 s, or ``DRAIN_S`` after the call."""
-    deadline, quiet_since = time.monotonic() + DRAIN_S, time.monotonic()
+def drained(subscriber: Load, drain_s: float = DRAIN_S) -> dict[str, float]:
+    """The counts once they have stood still for 0.4 s, or ``drain_s`` after the call."""
+    deadline, quiet_since = time.monotonic() + drain_s, time.monotonic()
     counts = subscriber.mark()
     while time.monotonic() < deadline and time.monotonic() - quiet_since < 0.4:
         time.sleep(0.1)

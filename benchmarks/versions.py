@@ -2,9 +2,11 @@
 
 ``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--after-with KEY=VALUE ...]``: two
 checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter, and
-each pair gives both the same load, one after the other, the first one in turn; ratios are AFTER to BEFORE, so above 1
-is dearer. A database flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is
-the CPU of all pairs together. ``--after-with`` sets environment variables of AFTER alone, such as
+each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a pair the two alternate:
+every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the machine's neighbours cost a
+second falls on both alike; of loads one after the other the same version differed from itself by half. A database
+flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs
+together. ``--after-with`` sets environment variables of AFTER alone, such as
 ``TERRAZZO_STORE__SEAL=false`` where BEFORE did not seal yet. The load is that of the other benchmarks: 10-point JSON
 at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers (``live``), terminals that log
 in with their pins and hang up (``login``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16
@@ -15,22 +17,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
+import signal
 import socket
 import statistics
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+import psutil
 from broker_peers import Peer
+from broker_scenarios import Scenario, scenarios
 from broker_scenarios import measure as measure_broker
-from broker_scenarios import scenarios
 from gateway import Target, Wrk
 from mapping_parts import rows
 from publishers import Load, credentials
@@ -48,8 +55,10 @@ LOGINS = 40  # of each terminal
 AT_ONCE = 10  # terminals that log in at the same time
 SUBSCRIBERS = 50
 BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS 0", "p2p 200 to 200, QoS 1")
-BROKER_S = 1.5
-GATEWAY_S = 2
+BROKER_S = 3
+DRAIN_S = 10  # until the last message is there: what is left over would go to the next run
+GATEWAY_S = 4
+TURN_S = 0.1  # of one of the two; long beside a time slice of the system, short beside what changes on a machine
 ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
 Measure = Callable[[], float]
 """One run; microseconds of the server's CPU for one message or request."""
@@ -62,6 +71,7 @@ class Row:
     name: str
     before: Measure
     after: Measure
+    pids: tuple[int, int]  # of the two servers
 
 
 def environment(checkout: Path) -> dict[str, str]:
@@ -157,16 +167,17 @@ def _accepts(port: int) -> bool:
 
 def platform_rows(kind: str, before: Platform, after: Platform, folder: Path) -> Iterator[Row]:
     """What is measured of two platforms."""
+    pids = (before.pid, after.pid)
     if kind in ("ingest", "mapping"):
-        yield Row(kind, lambda: ingest_cost(before), lambda: ingest_cost(after))
+        yield Row(kind, lambda: ingest_cost(before), lambda: ingest_cost(after), pids)
     elif kind == "login":
         for protocol, name in ((4, "login, MQTT 3.1.1"), (5, "login, MQTT 5")):
             costs = (partial(login_cost, each, protocol) for each in (before, after))
-            yield Row(name, *costs)
+            yield Row(name, *costs, pids)
     elif kind == "live":
         objects = [each.call("get_object_list", page_size=1)["data"][0]["id"] for each in (before, after)]
         name = f"live, {SUBSCRIBERS} subscribers"
-        yield Row(name, lambda: live_cost(before, int(objects[0])), lambda: live_cost(after, int(objects[1])))
+        yield Row(name, lambda: live_cost(before, int(objects[0])), lambda: live_cost(after, int(objects[1])), pids)
     else:
         yield from gateway_rows(before, after, folder)
 
@@ -183,26 +194,68 @@ def gateway_rows(before: Platform, after: Platform, folder: Path) -> Iterator[Ro
     for each in (before, after):
         publish(Load("127.0.0.1", each.mqtt, uids(), 25, window=25))
     for connections in (1, 16):
-        wrk = Wrk(folder, GATEWAY_S, connections)
         for name, body in requests.items():
-            asked = [Target(name, each.http, each.pid, json.dumps(body), each.token or "") for each in (before, after)]
-            yield Row(f"{name}, {connections} connections", *(_asked(wrk, target) for target in asked))
+            asked = [
+                partial(
+                    _cost_of_asking,
+                    Wrk(folder / side, GATEWAY_S, connections),  # each with a script of its own
+                    Target(name, each.http, each.pid, json.dumps(body), each.token or ""),
+                )
+                for side, each in (("before", before), ("after", after))
+            ]
+            yield Row(f"{name}, {connections} connections", *asked, (before.pid, after.pid))
 
 
-def _asked(wrk: Wrk, target: Target) -> Measure:
-    return lambda: wrk.run(target).cpu_us
+def _cost_of_asking(wrk: Wrk, target: Target) -> float:
+    return wrk.run(target).cpu_us
+
+
+class Turns:
+    """Lets two servers run alternately, ``TURN_S`` each, until it is left; their children with them."""
+
+    def __init__(self, pids: tuple[int, int]) -> None:
+        self._pids = pids
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._alternate)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _alternate(self) -> None:
+        try:
+            for turn in itertools.count():
+                _signal(self._pids[turn % 2], signal.SIGSTOP)
+                _signal(self._pids[1 - turn % 2], signal.SIGCONT)
+                if self._is_over.wait(TURN_S):
+                    return
+        finally:
+            for pid in self._pids:
+                _signal(pid, signal.SIGCONT)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    server = psutil.Process(pid)
+    for each in (server, *server.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            each.send_signal(number)
+
+
+def in_turns(row: Row) -> tuple[float, float]:
+    """What both loads cost, given at the same time to two servers that run alternately."""
+    with ThreadPoolExecutor(2) as pool, Turns(row.pids):
+        before, after = pool.submit(row.before), pool.submit(row.after)
+        return before.result(), after.result()
 
 
 def compare(row: Row, pairs: int) -> None:
     """Prints the pairs' median and quartiles, and the ratio of what all of them cost."""
-    row.before(), row.after()  # caches are warm afterwards
-    ratios, costs = [], []
-    for number in range(pairs):
-        measures = [row.before, row.after]
-        found = [each() for each in (measures if number % 2 == 0 else reversed(measures))]
-        before, after = found if number % 2 == 0 else reversed(found)
-        ratios.append(after / before)
-        costs.append((before, after))
+    in_turns(row)  # caches are warm afterwards
+    costs = [in_turns(row) for _ in range(pairs)]
+    ratios = [after / before for before, after in costs]
     low, middle, high = statistics.quantiles(ratios, n=4) if pairs > 1 else (ratios[0],) * 3
     first, second = (statistics.median(each) for each in zip(*costs, strict=True))
     in_all = sum(after for _before, after in costs) / sum(before for before, _after in costs)
@@ -221,8 +274,8 @@ def run(kind: str, checkouts: tuple[Path, Path], pairs: int, after_with: Mapping
         if kind == "broker":
             peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
             for scenario in (each for each in scenarios() if each.name in BROKER):
-                costs = (_brokered(peer, scenario.name) for peer in peers)
-                compare(Row(scenario.name, *costs), pairs)
+                costs = (partial(_cost_of_passing_on, peer, scenario) for peer in peers)
+                compare(Row(scenario.name, *costs, (peers[0].pid, peers[1].pid)), pairs)
             return
         started = [
             stack.enter_context(platform(*each, mapped=kind == "mapping"))
@@ -232,9 +285,8 @@ def run(kind: str, checkouts: tuple[Path, Path], pairs: int, after_with: Mapping
             compare(row, pairs)
 
 
-def _brokered(peer: Peer, name: str) -> Measure:
-    scenario = next(each for each in scenarios() if each.name == name)
-    return lambda: measure_broker(peer, scenario, BROKER_S).cpu_us
+def _cost_of_passing_on(peer: Peer, scenario: Scenario) -> float:
+    return measure_broker(peer, scenario, BROKER_S, drain_s=DRAIN_S).cpu_us
 
 
 def main() -> None:

@@ -186,7 +186,6 @@ class CampaignRunner:
             self._wake.clear()
             await self._take_changes()
             await self._advance_all()
-            self._count()
             try:
                 async with asyncio.timeout(_TICK_S):
                     await self._wake.wait()
@@ -224,6 +223,7 @@ class CampaignRunner:
     async def _take_up(self, row: Row) -> None:
         rollout = await self.terminal_records.load(row)
         self._rollouts[rollout.id] = rollout
+        self._count()
         self._behind.add(rollout.id)
         for uid in rollout.items:
             self._of.setdefault(uid, []).append(rollout)
@@ -274,6 +274,7 @@ class CampaignRunner:
         if state is rollout.state:
             return
         rollout.state = state
+        self._count()
         if state is CampaignState.ABORTED:
             rollout.abort(row["reason"] or _ABORTED)
         if state is not CampaignState.RUNNING:
@@ -342,6 +343,7 @@ class CampaignRunner:
         if not deleted:
             await self._save(rollout)
         self._rollouts.pop(rollout.id, None)
+        self._count()
         self._behind.discard(rollout.id)
         for uid in rollout.items:
             left = [each for each in self._of.get(uid, ()) if each is not rollout]

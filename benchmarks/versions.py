@@ -1,12 +1,13 @@
 """Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
 
-``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--after-with KEY=VALUE ...]``: two
-checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter, and
-each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a pair the two alternate:
-every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the machine's neighbours cost a
-second falls on both alike; of loads one after the other the same version differed from itself by half. A database
-flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs
-together. ``--after-with`` sets environment variables of AFTER alone, such as
+``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--row TEXT] [--after-with KEY=VALUE]``:
+two checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter,
+and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a pair the two
+alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the machine's
+neighbours cost a second falls on both alike; of loads one after the other the same version differed from itself by
+half. Both are started anew ``STARTS`` times in between, as where a process has its memory is worth some percent for as
+long as it runs. A database flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all``
+is the CPU of all pairs together. ``--after-with`` sets environment variables of AFTER alone, such as
 ``TERRAZZO_STORE__SEAL=false`` where BEFORE did not seal yet. The load is that of the other benchmarks: 10-point JSON
 at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers (``live``), terminals that log
 in with their pins and hang up (``login``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16
@@ -58,6 +59,7 @@ BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS
 BROKER_S = 3
 DRAIN_S = 10  # until the last message is there: what is left over would go to the next run
 GATEWAY_S = 4
+STARTS = 5
 TURN_S = 0.1  # of one of the two; long beside a time slice of the system, short beside what changes on a machine
 ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
 Measure = Callable[[], float]
@@ -251,38 +253,55 @@ def in_turns(row: Row) -> tuple[float, float]:
         return before.result(), after.result()
 
 
-def compare(row: Row, pairs: int) -> None:
+def measure(row: Row, pairs: int) -> list[tuple[float, float]]:
+    """What both cost in each pair, after one that makes caches warm."""
+    in_turns(row)
+    return [in_turns(row) for _ in range(pairs)]
+
+
+def tell(name: str, costs: list[tuple[float, float]]) -> None:
     """Prints the pairs' median and quartiles, and the ratio of what all of them cost."""
-    in_turns(row)  # caches are warm afterwards
-    costs = [in_turns(row) for _ in range(pairs)]
     ratios = [after / before for before, after in costs]
-    low, middle, high = statistics.quantiles(ratios, n=4) if pairs > 1 else (ratios[0],) * 3
+    low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
     first, second = (statistics.median(each) for each in zip(*costs, strict=True))
     in_all = sum(after for _before, after in costs) / sum(before for before, _after in costs)
     print(
-        f"| {row.name} | {first:.2f} | {second:.2f} | {middle:.3f} | {low:.3f} to {high:.3f} | {in_all:.3f} |",
+        f"| {name} | {first:.2f} | {second:.2f} | {middle:.3f} | {low:.3f} to {high:.3f} | {in_all:.3f} |",
         flush=True,
     )
 
 
-def run(kind: str, checkouts: tuple[Path, Path], pairs: int, after_with: Mapping[str, str]) -> None:
-    """All rows of one kind."""
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folders = [Path(name) / each for each in ("before", "after")]
-        for folder in folders:
-            folder.mkdir()
-        if kind == "broker":
-            peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
-            for scenario in (each for each in scenarios() if each.name in BROKER):
-                costs = (partial(_cost_of_passing_on, peer, scenario) for peer in peers)
-                compare(Row(scenario.name, *costs, (peers[0].pid, peers[1].pid)), pairs)
-            return
-        started = [
-            stack.enter_context(platform(*each, mapped=kind == "mapping"))
-            for each in zip(checkouts, folders, ({}, after_with), strict=True)
-        ]
-        for row in platform_rows(kind, *started, Path(name)):
-            compare(row, pairs)
+def run(kind: str, checkouts: tuple[Path, Path], pairs: int, named: str, after_with: Mapping[str, str]) -> None:
+    """All rows of one kind that have ``named`` in their names."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for start in range(min(STARTS, pairs)):
+        with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+            folders = [Path(name) / each for each in ("before", "after")]
+            for folder in folders:
+                folder.mkdir()
+            for row in started_rows(kind, checkouts, folders, after_with, stack):
+                if named in row.name:
+                    costs = measure(row, len(range(start, pairs, STARTS)))
+                    found.setdefault(row.name, []).extend(costs)
+    for row_name, all_costs in found.items():
+        tell(row_name, all_costs)
+
+
+def started_rows(
+    kind: str, checkouts: tuple[Path, Path], folders: list[Path], after_with: Mapping[str, str], stack: ExitStack
+) -> Iterator[Row]:
+    """The rows of one kind, of two servers that have just been started."""
+    if kind == "broker":
+        peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
+        for scenario in (each for each in scenarios() if each.name in BROKER):
+            costs = (partial(_cost_of_passing_on, peer, scenario) for peer in peers)
+            yield Row(scenario.name, *costs, (peers[0].pid, peers[1].pid))
+        return
+    started = [
+        stack.enter_context(platform(*each, mapped=kind == "mapping"))
+        for each in zip(checkouts, folders, ({}, after_with), strict=True)
+    ]
+    yield from platform_rows(kind, started[0], started[1], folders[0].parent)
 
 
 def _cost_of_passing_on(peer: Peer, scenario: Scenario) -> float:
@@ -296,13 +315,14 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    parser.add_argument("--row", default="", metavar="TEXT", help="rows with this in their names")
     parser.add_argument("--after-with", nargs="+", type=setting, default=(), metavar="KEY=VALUE")
     arguments = parser.parse_args()
     print(
         "| load | before, us CPU | after | ratio, median | quartiles | in all |\n|---|---|---|---|---|---|", flush=True
     )
     for kind in arguments.only:
-        run(kind, (arguments.before, arguments.after), arguments.pairs, dict(arguments.after_with))
+        run(kind, (arguments.before, arguments.after), arguments.pairs, arguments.row, dict(arguments.after_with))
 
 
 if __name__ == "__main__":

@@ -66,17 +66,19 @@ class LineFile:
         """
         if self._file is None:
             return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self._write([line], kept)
-            return
+        loop = None
+        if self._gathering is None and self._under_way is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                self._write([line], kept)
+                return
         if len(self._waiting) < _MOST_WAITING:
             self._waiting.append(line)
         else:
             self.overflows += 1
             self._is_beyond = True
-        if self._under_way is None and self._gathering is None:
+        if loop is not None:
             self._begin_soon(loop, kept)
 
     def _begin_soon(self, loop: asyncio.AbstractEventLoop, kept: Callable[[], Iterable[str]]) -> None:

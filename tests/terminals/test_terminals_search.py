@@ -175,3 +175,24 @@ async def test_records_that_are_gone_are_kept_for_a_while_only() -> None:
     assert [
         each for each, company in zip(columns.copy().ids, columns.copy().companies, strict=True) if company > 0
     ] == [*range(3_990, 4_000)]
+
+
+async def test_columns_know_each_end_of_a_connection_however_rarely_they_are_asked() -> None:
+    registry, presence = Registry(), PresenceRegister()
+    columns, count = PresenceColumns(registry, presence), 2_500
+    clients = [connection(terminal_of(record_id), 1) for record_id in range(count)]
+    for record_id, client in enumerate(clients):
+        registry.put_terminal(terminal_of(record_id))
+        presence.on_connected(client)
+        client.last_packet_us = 1_000 + record_id
+        presence.on_disconnected(client, "")
+    for client in clients[: count // 2]:
+        presence.on_connected(client)
+    found = columns.copy()
+    assert list(found.online) == [1] * (count // 2) + [0] * (count // 2)
+    assert list(found.seen_us) == [1_000 + record_id for record_id in range(count)]
+    registry.drop_terminal("t0")
+    presence.on_disconnected(clients[0], "")
+    registry.put_terminal(terminal_of(0))
+    again = columns.copy()
+    assert (again.online[0], again.seen_us[0]) == (0, 0), "the record is another one"

@@ -82,6 +82,12 @@ class _Ranks:
         while len(of_rank) > 1 and not of_rank[-1]:
             of_rank.pop()
 
+    def put_behind(self, share: _Share, rank: int) -> None:
+        """Puts a share behind the others of its rank."""
+        equals = self._of_rank[rank]
+        del equals[share]
+        equals[share] = None
+
 
 class HalfOpenPeers:
     """The peers that haven't logged in."""
@@ -126,7 +132,7 @@ class HalfOpenPeers:
         if peer in share.silent:
             del share.silent[peer]
             share.asking[peer] = None
-            self._by_count.move(share, share.count, share.count)
+            self._by_count.put_behind(share, share.count)
 
     def hold(self, peer: Peer, size: int) -> None:
         """Sets how many bytes are kept of what a peer has sent."""

@@ -19,7 +19,7 @@ class Property(NamedTuple):
 
 
 def _flag(cursor: Cursor) -> int:
-    value = cursor.integer(1)
+    value = cursor.byte()
     if value > 1:
         raise protocol_error(f"a property is {value} where only 0 and 1 exist")
     return value

@@ -100,12 +100,12 @@ def parse_connect(header: int, cursor: Cursor) -> tuple[mqtt5.ConnectPacket, Pro
     """
     if header != CONNECT << 4:
         raise malformed(f"the first byte of a CONNECT is 0x{header:02x}")
-    name, number = cursor.binary(), cursor.integer(1)
+    name, number = cursor.binary(), cursor.byte()
     protocol = _LEVELS.get((name, number))
     if protocol is None:  # [MQTT-3.1.2-1] [MQTT-3.1.2-2] of both
         raise UnsupportedProtocol(name, number)
     version = protocol.level
-    flags, keep_alive = cursor.integer(1), cursor.integer(2)
+    flags, keep_alive = cursor.byte(), cursor.integer(2)
     _check_connect_flags(flags, version)
     values = parse_properties(cursor, "connect") if version == 5 else {}
     # The payload in its order [MQTT-3.1.3-1] of both: what a flag announces is there, and nothing else.
@@ -177,7 +177,7 @@ def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]
         packet_id = cursor.packet_id()
         if version < 5 or cursor.position == cursor.end:
             return packet(packet_id)
-        reason = _code(codes, cursor.integer(1))
+        reason = _code(codes, cursor.byte())
         values = (yield from read_properties(cursor, "ack")) if cursor.position < cursor.end else {}
         return packet(packet_id, reason_code=reason, **values)
 
@@ -192,7 +192,7 @@ def _pingreq(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
 def _disconnect(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
     if version < 5 or cursor.position == cursor.end:
         return mqtt5.DisconnectPacket()
-    reason = _code(mqtt5.DisconnectReasonCode, cursor.integer(1))
+    reason = _code(mqtt5.DisconnectReasonCode, cursor.byte())
     values = (yield from read_properties(cursor, "disconnect")) if cursor.position < cursor.end else {}
     return mqtt5.DisconnectPacket(reason_code=reason, **values)
 
@@ -200,7 +200,7 @@ def _disconnect(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
 def _auth(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
     if cursor.position == cursor.end:
         return mqtt5.AuthPacket()
-    reason = _code(mqtt5.AuthReasonCode, cursor.integer(1))
+    reason = _code(mqtt5.AuthReasonCode, cursor.byte())
     values = (yield from read_properties(cursor, "auth")) if cursor.position < cursor.end else {}
     return mqtt5.AuthPacket(reason_code=reason, **values)
 

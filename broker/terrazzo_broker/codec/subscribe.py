@@ -56,7 +56,7 @@ def read_subscribe(cursor: Cursor, version: int) -> Steps[SubscribePacket]:
 
 
 def _requested_filter(cursor: Cursor, version: int) -> RequestedFilter:
-    pattern, options = _pattern(cursor), cursor.integer(1)
+    pattern, options = _pattern(cursor), cursor.byte()
     if options & (0xC0 if version == 5 else 0xFC):
         raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]; [MQTT-3.8.3-4] of 3.1.1
     if options & 3 == 3 or options & 0x30 == 0x30:

@@ -51,6 +51,14 @@ class Cursor:
         """All bytes that are left."""
         return self.take(self.end - self.position)
 
+    def byte(self) -> int:
+        """An integer of one byte."""
+        position = self.position
+        if position >= self.end:
+            raise malformed("the packet ends inside a field")
+        self.position = position + 1
+        return self.buffer[position]
+
     def integer(self, size: int) -> int:
         """A big-endian integer of ``size`` bytes."""
         return int.from_bytes(self.take(size), "big")
@@ -59,7 +67,7 @@ class Cursor:
         """A Variable Byte Integer of at most four bytes, in its shortest form. [MQTT-1.5.5-1]"""
         value = 0
         for shift in (0, 7, 14, 21):
-            byte = self.integer(1)
+            byte = self.byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 if shift and not byte:
@@ -69,7 +77,13 @@ class Cursor:
 
     def binary(self) -> bytes:
         """Binary data or a string's bytes with their two-byte length: up to 65,535. [MQTT-4.7.3-3] of both"""
-        return self.take(self.integer(2))
+        buffer, start = self.buffer, self.position + 2
+        if start > self.end:
+            raise malformed("the packet ends inside a field")
+        self.position = end = start + (buffer[start - 2] << 8 | buffer[start - 1])
+        if end > self.end:
+            raise malformed("the packet ends inside a field")
+        return buffer[start:end]
 
     def string(self) -> str:
         """A UTF-8 string, without U+0000 and surrogates."""
@@ -103,6 +117,9 @@ def decode_string(data: bytes) -> str:
 
 def parse_frame(buffer: bytes, position: int) -> tuple[int, int] | None:
     """Where the body of the packet at ``position`` starts and ends; None while its length hasn't all arrived."""
+    at = position + 1
+    if at < len(buffer) and (byte := buffer[at]) < 128:  # as most are: the shortest form
+        return at + 1, at + 1 + byte
     length = 0
     for index, shift in enumerate((0, 7, 14, 21), position + 1):
         if index >= len(buffer):

@@ -98,6 +98,10 @@ class EmbeddedBus:
         """What is known of a terminal's connection."""
         return self._presence.presence(uid)
 
+    def seen(self, uid: str) -> tuple[bool, int | None]:
+        """Whether a terminal is connected, and when its last packet came, UTC microseconds; None: never."""
+        return self._presence.seen(uid)
+
     def tap(self, uid: str, on_packet: OnPacket) -> bool:
         """Shows each packet of a terminal's present connection; False where it is not connected."""
         return self._broker is not None and self._broker.tap(uid, on_packet)

@@ -52,6 +52,9 @@ class MessageBus(Protocol):
     def presence(self, uid: str) -> Presence:
         """A terminal's connection; ``online=False`` and nothing else for one that never connected."""
 
+    def seen(self, uid: str) -> tuple[bool, int | None]:
+        """Whether a terminal is connected, and when its last packet came, UTC microseconds; None: never."""
+
     def disconnect(self, uid: str) -> None:
         """Closes a terminal's connection (MQTT 5 reason code 0x98)."""
 

@@ -86,6 +86,14 @@ class PresenceRegister:
         past = self._past[uid] = msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)
         return past  # the report may have come through a router
 
+    def seen(self, uid: str) -> tuple[bool, int | None]:
+        """Whether a terminal is connected, and when its last packet came (UTC microseconds); None: never."""
+        client = self._live.get(uid)
+        if client is not None:
+            return True, client.last_packet_us or client.connected_us
+        past = self._past.get(uid)
+        return False, None if past is None else past.last_seen_us
+
     def heard(self, uid: str) -> tuple[bool, int | None, int | None]:
         """Whether a terminal is connected, when its last packet came, and its last report (UTC microseconds)."""
         trace = self._traces.get(uid)

@@ -85,9 +85,9 @@ class Names(Parsed):
             raise ValueError(say("expected_text_or_list", got=kind(value)))
         if len(names) > MOST_NAMES:
             raise ValueError(say("too_many_entries", entries=len(names), most=MOST_NAMES))
-        for position, name in enumerate(names):
-            if not isinstance(name, str):
-                raise ValueError(say("entry_expected_text", entry=position, got=kind(name)))
+        if {*map(type, names)} - {str}:
+            position, wrong = next((at, each) for at, each in enumerate(names) if not isinstance(each, str))
+            raise ValueError(say("entry_expected_text", entry=position, got=kind(wrong)))
         return cls(tuple(filter(None, names)))
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _FEW = 10  # records that are encoded at once, with all else in the answer
 _MOST_TOGETHER = 256  # small records that are made and encoded at once, however small
-_SMALL_BYTES = 16 * 1024  # of what some records are made of, which are made and encoded at once
+SMALL_BYTES = 16 * 1024  # of what some records are made of, which are made and encoded at once
 COUNTED_BYTES = 16 * 1024
 """Answers that aren't larger are not counted."""
 
@@ -78,7 +78,7 @@ def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[
     for place, each in enumerate(sources):
         of_each = size(each)
         together += of_each
-        if place > start and (together > _SMALL_BYTES or place - start >= _MOST_TOGETHER):
+        if place > start and (together > SMALL_BYTES or place - start >= _MOST_TOGETHER):
             yield sources[start:place]
             start, together = place, of_each
     if start < len(sources):
@@ -95,7 +95,7 @@ def made(sources: Sequence[S], make: Callable[[S], T], *, size: Callable[[S], in
         size: the bytes that a record is made of, which what it costs to make and encode it goes by. A few records that
             have few bytes are made at once.
     """
-    if size is not None and len(sources) <= _FEW and sum(map(size, sources)) <= _SMALL_BYTES:
+    if size is not None and len(sources) <= _FEW and sum(map(size, sources)) <= SMALL_BYTES:
         return [*map(make, sources)]
     return cast("list[T]", Made(sources, make, size))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.terminal import Terminal
@@ -22,9 +20,13 @@ async def find_terminal(services: Services, actor: Actor, key: str | int) -> str
     Raises:
         NotFound: there is none, or it is another company's.
     """
-    for terminal in _known(services, key):
-        if sees(actor, terminal):
-            return terminal.uid
+    by_uid = services.registry.terminal(key) if isinstance(key, str) else None
+    if by_uid is not None and sees(actor, by_uid):
+        return by_uid.uid
+    number = as_id(key)  # text that reads as a number is a uid first, then an id
+    by_id = None if number is None else services.registry.terminal_by_id(number)
+    if by_id is not None and sees(actor, by_id):
+        return by_id.uid
     try:
         row = await services.entities.terminals.item(actor, key)
     except NotFound:
@@ -62,11 +64,3 @@ async def find_object(services: Services, actor: Actor, key: str | int) -> int:
         return int((await services.entities.objects.item(actor, key))["id"])
     except NotFound:
         raise NotFound("object_id", key) from None
-
-
-def _known(services: Services, key: str | int) -> Iterator[Terminal]:
-    """Text that reads as a number is a uid first, then an id."""
-    registry, number = services.registry, as_id(key)
-    by_uid = registry.terminal(key) if isinstance(key, str) else None
-    by_id = None if number is None else registry.terminal_by_id(number)
-    return (terminal for terminal in (by_uid, by_id) if terminal is not None)

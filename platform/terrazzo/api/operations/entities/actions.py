@@ -82,6 +82,7 @@ class EntityActions:
     format_time: Callable[[int, tzinfo], str] = format_spaced
     more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
     extend: Extend | None = None  # fills them
+    extend_one: Callable[[Services, Row], Mapping[str, Any]] | None = None  # fills them of each row, without waiting
     item_request: type[msgspec.Struct] | None = None
     list_request: type[ListRequest] = ListRequest
     conditions: Callable[[Any], Conditions] = conditions_of
@@ -172,7 +173,10 @@ class EntityActions:
         self, services: Services, actor: Actor, request: Any, rows: Sequence[Row]
     ) -> list[dict[str, Any]]:
         records = self._view.records(services.zone, actor, rows)
-        if self.extend is not None:
+        if self.extend_one is not None:
+            for record, row in zip(records, rows, strict=True):
+                record.update(self.extend_one(services, row))
+        elif self.extend is not None:
             for record, more in zip(records, await self.extend(services, request, rows), strict=True):
                 record.update(more)
         return records

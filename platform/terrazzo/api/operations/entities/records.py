@@ -29,12 +29,13 @@ class RecordView:
             if field.kind is FieldKind.REFERENCE and field.name != COMPANY
         }
         self._owned = COMPANY in self._names
+        self._unshown: dict[tuple[str, ...], list[str]] = {}  # by the columns of rows, of which there are a few
         self._format = lru_cache(8_192)(format_time)  # most records are read more often than they change
 
     def records(self, zone: tzinfo, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """What this actor sees of rows, which all have the same columns; the rows stay as they are."""
         format_time, references, times, owned = self._format, self._references.items(), self._times, self._owned
-        unshown = rows[0].keys() - self._names if rows else ()
+        unshown = self._columns_unshown(tuple(rows[0])) if rows else ()
         records = []
         for row in rows:
             record = dict(row)
@@ -51,6 +52,12 @@ class RecordView:
         if not actor.may(Role.ADMIN):
             self._hide(records)
         return records
+
+    def _columns_unshown(self, columns: tuple[str, ...]) -> list[str]:
+        unshown = self._unshown.get(columns)
+        if unshown is None:
+            unshown = self._unshown[columns] = [name for name in columns if name not in self._names]
+        return unshown
 
     def _hide(self, records: Sequence[dict[str, Any]]) -> None:
         """Masks what administrators alone see."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from terrazzo.api.operations.entities.actions import EntityActions
 from terrazzo.database.pages import OrderBy
 from terrazzo.database.port import Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.terminal import OutOfService
 from terrazzo.metadata.definitions.registry import CONFIGURATION, TERMINAL
 from terrazzo.metadata.repositories.terminals import Configured
 from terrazzo.terminals.search import TerminalQuery
@@ -94,27 +95,25 @@ PRESENCE: Mapping[str, Any] = {"online": Flag, "last_seen": str, "out_of_service
 
 def presence_of(services: Services, row: Row) -> dict[str, Any]:
     """Whether a terminal is connected, and when it was last seen; empty: never."""
-    presence = services.bus.presence(row["uid"])
-    seen_us = presence.last_seen_us
+    uid = row["uid"]
+    online, seen_us = services.bus.seen(uid)
     last_seen = "" if seen_us is None else format_spaced(seen_us, services.zone)
+    out = services.registry.out_of_service.get(uid)
     return {
-        "online": int(presence.online),
+        "online": int(online),
         "last_seen": last_seen,
-        "out_of_service": _out_of_service(services, row["uid"]),
+        "out_of_service": None if out is None else _out_of_service(services, out),
     }
 
 
-def _out_of_service(services: Services, uid: str) -> OutOfServiceRecord | None:
-    found = services.registry.out_of_service.get(uid)
-    if found is None:
-        return None
+def _out_of_service(services: Services, found: OutOfService) -> OutOfServiceRecord:
     since, until = (format_spaced(each, services.zone) for each in (found.since_us, found.until_us))
     return OutOfServiceRecord(since, until, found.reason, found.username)
 
 
-async def _with_presence(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+def _with_presence(services: Services, row: Row) -> Mapping[str, Any]:
     """``terminal_object_map``: section 1 "Terminal": null in every example."""
-    return [{"terminal_object_map": None, **presence_of(services, row)} for row in rows]
+    return {"terminal_object_map": None, **presence_of(services, row)}
 
 
 TERMINALS = EntityActions(
@@ -132,7 +131,7 @@ TERMINALS = EntityActions(
     keys=("uid",),
     is_paged=False,
     more={"terminal_object_map": None, **PRESENCE},
-    extend=_with_presence,
+    extend_one=_with_presence,
     list_request=TerminalList,
     read_page=_page_among,
 )

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from terrazzo.api.kernel.fields import Items, Key, Moment, PageIndex, PageSize, Topics
-from terrazzo.api.kernel.long_lists import answer_within, made
+from terrazzo.api.kernel.long_lists import SMALL_BYTES, answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_series_name
@@ -128,6 +128,8 @@ async def grid_series(services: Services, actor: Actor, request: AsksForGrid) ->
     series_name = await find_series_name(services, actor, request.terminal_id)
     own, topics = f"g/{series_name}/", f"g/{uid_of(series_name)}/"
     names = request.topic.names
+    if len(names) == 1 and "+" not in names[0] and "#" not in names[0]:  # as most ask
+        return [own + names[0].removeprefix(topics)]
     if names and not any("+" in name or "#" in name for name in names):
         return sorted({own + name.removeprefix(topics) for name in names})
     series = await services.store.series(own)
@@ -150,6 +152,9 @@ class _Topics(dict[str, str]):
 
 
 def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
+    if len(records) == 1 and len(records[0].body) <= SMALL_BYTES:
+        record = records[0]
+        return [GridRecord(json_of(record.body), format_spaced(record.time_us, zone), topic_of(record.series))]
     topics = _Topics()
 
     def present(record: Record) -> GridRecord:

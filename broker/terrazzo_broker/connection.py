@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, SupportsInt, cast
+from typing import SupportsInt, cast
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
+from .access.certificate_name import common_name
 from .admission.half_open import Peer
 from .admission.limits import ListenerAdmission
 from .codec.errors import PacketError
@@ -19,8 +20,10 @@ from .codec.reasons import connack_reason
 from .codec.writer import encode_packet
 from .connection_state import ConnectionState, ReadHold, Withheld
 from .connection_writer import ConnectionWriter
+from .connections import Due
 from .core import BrokerCore
 from .delivery.acknowledgements import Acknowledgements, DurableBatch, Segment
+from .delivery.empty import NOTHING
 from .delivery.routing import Route
 from .hooks import Challenge, ConnectRequest, PublishGrant
 from .limited_log import limited_logger
@@ -46,10 +49,10 @@ class Connection(ConnectionWriter):
         "address",
         "aliases",
         "batch",
-        "born_s",
         "burst",
         "certificate_name",
         "challenge",
+        "due",
         "epoch",
         "grants",
         "handle_packets",
@@ -88,7 +91,8 @@ class Connection(ConnectionWriter):
 
         self.level = 0  # protocol level, 3 to 5: 3.1 has the packets of 3.1.1
         self.is_bridge = False
-        self.born_s = self.seen_s = core.clock()
+        self.due: Due | None = None
+        self.seen_s = core.clock()
         self.packet_limit = min(core.settings.connect_bytes, core.settings.packet_bytes)  # until it has logged in
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
@@ -103,22 +107,22 @@ class Connection(ConnectionWriter):
         self.is_deciding = False
         self.challenge: Challenge | None = None
 
-        self.routes: dict[bytes, Route] = {}  # by the topic field as it comes, its length included
+        self.routes: dict[bytes, Route] = NOTHING  # by the topic field as it comes, its length included
         self.grants: dict[bytes, PublishGrant | None] | None = None
         self.subscriptions = core.tree.of("")  # its owner's, by which the routes are stale
         self.epoch = 0
         self.aliases: dict[int, bytes] | None = None  # no longer than the connection [MQTT-3.3.2-7]
-        self.acks: list[bytes] = []
+        self.acks: list[bytes] | None = None
         self.batch: DurableBatch | None = None
         self.waiting: Acknowledgements | None = None
-        self.tokens = float(core.publish_pace.of_client)  # publishes that it may still send now, where they are limited
+        self.tokens: float = core.publish_pace.of_client  # publishes that it may still send now, where they are limited
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and not self.address:  # else a proxy has named it
             self.address, self.port = str(peer[0]), int(peer[1])
-        self.certificate_name = _common_name(transport.get_extra_info("peercert"))
+        self.certificate_name = common_name(transport.get_extra_info("peercert"))
         self.core.connections.on_opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -220,6 +224,11 @@ class Connection(ConnectionWriter):
     # Work that takes turns
 
     @property
+    def born_s(self) -> float:
+        """When it was accepted, until it has logged in; monotonic seconds."""
+        return self.seen_s if self.peer is None else self.peer.born_s
+
+    @property
     def owner(self) -> str:
         """Whose it is; empty before the login."""
         return "" if self.client is None else self.client.owner
@@ -279,6 +288,8 @@ class Connection(ConnectionWriter):
         """Sends an encoded PUBACK or PUBREC after those of earlier publishes."""
         if self.batch is not None:
             self.batch.trail(data)
+        elif self.acks is None:
+            self.acks = [data]
         else:
             self.acks.append(data)
 
@@ -292,10 +303,10 @@ class Connection(ConnectionWriter):
 
     def acknowledge_so_far(self) -> None:
         """Sends the acknowledgements collected in this read."""
-        if not self.acks:
+        acks, self.acks = self.acks, None
+        if not acks:
             return
-        data = b"".join(self.acks)
-        self.acks.clear()
+        data = acks[0] if len(acks) == 1 else b"".join(acks)
         if self.waiting:
             self.waiting.add(Segment(data, ready=True))
         else:
@@ -425,7 +436,7 @@ class Connection(ConnectionWriter):
         was_open = self.state is ConnectionState.OPEN and self.withheld < Withheld.CONNACK
         self.state = ConnectionState.CLOSED
         if self.withheld:  # nothing that the disk hasn't got may be promised now
-            self.out.clear()
+            self.out = None
             self.withheld = Withheld.NOTHING
         if reason is not None and was_open and self.version == 5:
             self.write(encode_packet(self._disconnect(reason, why), 5))
@@ -464,10 +475,8 @@ class Connection(ConnectionWriter):
     def ended(self, why: str) -> None:
         """Detaches the session and drops all caches; happens once, when the connection has ended."""
         self.partial = self.waiting = self.batch = self.retained = self.steps = None
-        self.out.clear()
-        self.acks.clear()
-        self.routes.clear()
-        self.challenge = None
+        self.out = self.acks = self.challenge = None
+        self.routes = NOTHING
         if self.peer is not None:
             self.listener.pace.leave(self.peer.share, self)
         session, client, self.session = self.session, self.client, None
@@ -483,18 +492,9 @@ class Connection(ConnectionWriter):
 
     def forget_grants(self) -> None:
         """Drops cached grants and routes, so that the hooks are asked again for each topic."""
-        self.routes.clear()
+        self.routes = NOTHING
         self.grants = None
 
     def __str__(self) -> str:
         name = self.client.client_id if self.client is not None else "(no client)"
         return f"{name} {self.address}:{self.port}"
-
-
-def _common_name(certificate: Mapping[str, Any] | None) -> str | None:
-    """The subject's common name of a verified certificate (``SSLSocket.getpeercert``); None where there is none."""
-    for attributes in (certificate or {}).get("subject", ()):
-        for name, value in attributes:
-            if name == "commonName" and value:
-                return str(value)
-    return None

@@ -65,7 +65,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.connect_packet: mqtt5.ConnectPacket | None = None  # until CONNACK
         self.encoder: PublishEncoder = plain_encoder(4)
         self.tells_why = False  # acknowledgements of its packets may carry a Reason String
-        self.out: list[bytes] = []
+        self.out: list[bytes] | None = None  # None while nothing waits
         self.out_bytes = 0
         self.handed_bytes = 0  # to the transport, since the start
         self.dirty = False
@@ -78,7 +78,10 @@ class ConnectionWriter(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Sends bytes at the end of the loop's turn."""
-        self.out.append(data)
+        if self.out is None:
+            self.out = [data]
+        else:
+            self.out.append(data)
         self.wrote(len(data))
 
     def wrote(self, count: int) -> None:
@@ -122,15 +125,22 @@ class ConnectionWriter(asyncio.Protocol):
 
     def flush(self) -> None:
         """Writes everything collected, unless the peer doesn't read or a commit has to come first."""
-        if self.write_paused or self.withheld or not self.out:
+        out = self.out
+        if self.write_paused or self.withheld or not out:
             return
-        data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
-        self.out.clear()
+        if len(out) == 1:
+            data = out.pop()  # it is empty then: whoever is adding to it goes on with ``_sent``
+        else:
+            data = b"".join(out)
+            out.clear()
+        self.out = None
         self.out_bytes = 0
-        self.core.stats.bytes_out += len(data)
-        self.handed_bytes += len(data)
-        if not self.transport.is_closing():
-            self.transport.write(data)
+        size = len(data)
+        self.core.stats.bytes_out += size
+        self.handed_bytes += size
+        transport = self.transport
+        if not transport.is_closing():
+            transport.write(data)
 
     def pause_writing(self) -> None:
         self.write_paused = True
@@ -169,7 +179,7 @@ class ConnectionWriter(asyncio.Protocol):
 
     def take_withheld(self) -> list[bytes]:
         """Takes the withheld output that acknowledges what is in the commit that starts now."""
-        taken, self.out = self.out, []
+        taken, self.out = self.out or [], None
         return taken
 
     def let_go(self, taken: list[bytes], *, more: bool) -> None:
@@ -181,8 +191,8 @@ class ConnectionWriter(asyncio.Protocol):
         if more:
             self.flush()
             self.withheld = Withheld.PACKETS
-        self.out += rest
-        self.out_bytes = sum(map(len, self.out))
+        self.out = [*(self.out or ()), *(rest or ())] or None
+        self.out_bytes = sum(map(len, self.out or ()))
         if not more:
             self.flush()
             self.pump()
@@ -197,11 +207,32 @@ class ConnectionWriter(asyncio.Protocol):
             if self.out_bytes + len(raw) > self.core.settings.queued_bytes:
                 self._drop(count)
                 return
-        self.out.append(raw)
-        self.wrote(len(raw))
+        if self.out is None:
+            self.out = [raw]
+        else:
+            self.out.append(raw)
+        self.out_bytes += len(raw)
+        if not self.dirty:  # ``wrote``, for each receiver
+            self.dirty = True
+            self.core.connections.flush_soon(self)
+        if self.out_bytes > FLUSH_BYTES:
+            self.flush()
         self.core.stats.messages_out += count  # ``_count_out``, for each receiver
         if self.client is not None:
             self.client.messages_out += count
+
+    def send_lone(self, message: ApplicationMessage, packet: bytes, at: int) -> bool:
+        """Sends a short message of QoS 1: ``packet``, but with an identifier of its own at ``at``. False, and nothing
+        is done, where it can't be sent just now or is to be journaled."""
+        session, client = self.session, self.client
+        if self.write_paused or self.withheld or session is None or client is None:
+            return False
+        if session.quota <= 0 or session.queue or session.journal is not None:
+            return False
+        self.write(packet[:at] + session.assign(message).to_bytes(2, "big") + packet[at + 2 :])
+        self.core.stats.messages_out += 1
+        client.messages_out += 1
+        return True
 
     def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
         """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""
@@ -216,9 +247,10 @@ class ConnectionWriter(asyncio.Protocol):
             self.write(packets)
             self._count_out(len(rendered.wires))
             return None
-        before = len(self.out)
-        refused = session.transmit(rendered.wires, self.out, origin)
-        self._sent(before)
+        out = self._collected()
+        before = len(out)
+        refused = session.transmit(rendered.wires, out, origin)
+        self._sent(out, before)
         return refused
 
     def send_each(self, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None) -> list[int] | None:
@@ -229,9 +261,10 @@ class ConnectionWriter(asyncio.Protocol):
             self.core.back_pressure.fed.add(self)
         if self.is_stuck:
             return self._queue_all(messages, origin)
-        before = len(self.out)
-        accepted = [session.send(each, self.encoder, self.out, now_us, origin) for each in messages]
-        self._sent(before)
+        out = self._collected()
+        before = len(out)
+        accepted = [session.send(each, self.encoder, out, now_us, origin) for each in messages]
+        self._sent(out, before)
         return [index for index, taken in enumerate(accepted) if not taken] or None
 
     def pump(self) -> None:
@@ -248,13 +281,14 @@ class ConnectionWriter(asyncio.Protocol):
             self.retained = None  # so that acknowledgements cost nothing more
 
     def _pump_queue(self, session: Session) -> None:
-        before = len(self.out)
+        out = self._collected()
+        before = len(out)
         try:
-            session.pump(self.encoder, self.out, self.core.now_us(), self._may_read)
+            session.pump(self.encoder, out, self.core.now_us(), self._may_read)
         except StorageError as error:
             self._cannot_read(session, error)
             return
-        self._sent(before)
+        self._sent(out, before)
 
     def _may_read(self, size: int) -> bool:
         """Whether a stored payload is read and sent now: after CONNACK, in the owner's turn, if the socket has room."""
@@ -312,11 +346,23 @@ class ConnectionWriter(asyncio.Protocol):
         most_bytes = min(_QUEUED_BYTES, settings.queued_bytes // 2)
         return session.queued < settings.queued_messages and session.queued_bytes <= most_bytes
 
-    def _sent(self, before: int) -> None:
-        count = len(self.out) - before
-        if count:
-            self.wrote(sum(map(len, self.out[before:])))
-            self._count_out(count)
+    def _collected(self) -> list[bytes]:
+        """What waits, to be added to."""
+        if self.out is None:
+            self.out = []
+        return self.out
+
+    def _sent(self, out: list[bytes], before: int) -> None:
+        """Has what was added to ``out`` behind the first ``before`` packets sent."""
+        is_flushed = out is not self.out  # meanwhile
+        added = out if is_flushed else out[before:]
+        if is_flushed and added:
+            self.out = [*added, *(self.out or ())]
+        if added:
+            self.wrote(sum(map(len, added)))
+            self._count_out(len(added))
+        elif not out and not is_flushed:
+            self.out = None
 
     def _count_out(self, count: int) -> None:
         self.core.stats.messages_out += count

@@ -40,9 +40,13 @@ class NetworkConnection(SessionConnection, Protocol):
     peer: Peer | None  # from its opening on
     partial: bytearray | None  # of packets that haven't all arrived, or wait to be handled
     keep_alive_s: int
-    born_s: float
     seen_s: float
     holds: int
+    due: Due | None  # when it is looked at next; None before its opening and after its end
+
+    @property
+    def born_s(self) -> float:
+        """When it was accepted, until it has logged in."""
 
     @property
     def unsent_bytes(self) -> int:
@@ -56,6 +60,16 @@ class NetworkConnection(SessionConnection, Protocol):
 
     def give_up(self) -> None:
         """Ends a connection that hasn't logged in in time."""
+
+
+class Due(set[NetworkConnection]):
+    """Those that are looked at in one tick of the clock."""
+
+    __slots__ = ("tick",)
+
+    def __init__(self, tick: int) -> None:
+        super().__init__()
+        self.tick = tick
 
 
 LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
@@ -75,9 +89,11 @@ class Connections:
         self._stats = stats
         self._admission = admission
         self._connect_timeout_s = connect_timeout_s
-        self._all: dict[NetworkConnection, int] = {}  # in which tick of the clock each is looked at next
-        self._due: dict[int, set[NetworkConnection]] = {}  # the same by tick; there are no empty ones
+        self._due: dict[int, Due] = {}  # by tick; there are no empty ones
+        self._never = Due(_NEVER)
+        self._count = 0
         self._dirty: list[CollectedOutput] = []
+        self._is_reading = False  # whoever reads sees to it that what is collected meanwhile is flushed
         self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
         self.is_paused = False  # nothing is read, from those still to come either
@@ -85,13 +101,14 @@ class Connections:
         self._drained = asyncio.Event()  # closing, and none is left
 
     def __iter__(self) -> Iterator[NetworkConnection]:
-        return iter(list(self._all))
+        return iter([*self._never, *(connection for due in self._due.values() for connection in due)])
 
     # Coming and going
 
     def on_opened(self, connection: NetworkConnection) -> None:
         """Adds an accepted connection, counted before or not; aborts it where there is no room."""
         self._schedule(connection, int((connection.born_s + self._connect_timeout_s) * _TICKS_A_SECOND) + 1)
+        self._count += 1
         self._stats.accepted += 1
         self._stats.connections += 1
         if connection.peer is None:
@@ -106,7 +123,7 @@ class Connections:
     def on_logged_in(self, connection: NetworkConnection) -> None:
         """Counts a connection no longer among those that haven't logged in; its silence counts from now on."""
         if connection.peer is not None:
-            self._admission.on_logged_in(connection.peer)
+            connection.peer = self._admission.on_logged_in(connection.peer)
         if connection.keep_alive_s:
             self.look_at(connection, connection.seen_s + longest_silence_s(connection))
 
@@ -119,46 +136,46 @@ class Connections:
 
     def on_closed(self, connection: NetworkConnection) -> None:
         """Removes a connection whose socket is closed."""
-        tick = self._all.pop(connection, _NEVER)
-        if tick != _NEVER:
-            self._unschedule(connection, tick)
+        if connection.due is not None:
+            self._unschedule(connection, connection.due)
+            connection.due = None
+            self._count -= 1
         self.unread.pop(connection, None)
         self._stats.connections -= 1
         if connection.peer is not None:
             self._admission.leave(connection.peer)
-        if self._is_closing and not self._all:
+        if self._is_closing and not self._count:
             self._drained.set()
 
     # Looking at those that are silent
 
     def look_at(self, connection: NetworkConnection, due_s: float) -> None:
         """Has the sweep look at a connection then, in monotonic seconds, or earlier where it is to anyway."""
-        tick, before = int(due_s * _TICKS_A_SECOND) + 1, self._all.get(connection, 0)
-        if tick < before:
-            if before != _NEVER:
-                self._unschedule(connection, before)
+        tick, before = int(due_s * _TICKS_A_SECOND) + 1, connection.due
+        if before is not None and tick < before.tick:
+            self._unschedule(connection, before)
             self._schedule(connection, tick)
 
     def take_due(self, now_s: float) -> list[NetworkConnection]:
         """Those whose time has come; each has to be looked at, and is not looked at again by itself."""
         now_tick = now_s * _TICKS_A_SECOND
         due = [each for tick in [tick for tick in self._due if tick <= now_tick] for each in self._due.pop(tick)]
-        self._all.update(dict.fromkeys(due, _NEVER))
+        for connection in due:
+            connection.due = self._never
+        self._never.update(due)
         return due
 
     def _schedule(self, connection: NetworkConnection, tick: int) -> None:
-        self._all[connection] = tick
         due = self._due.get(tick)
         if due is None:
-            self._due[tick] = {connection}
-        else:
-            due.add(connection)
+            due = self._due[tick] = Due(tick)
+        due.add(connection)
+        connection.due = due
 
-    def _unschedule(self, connection: NetworkConnection, tick: int) -> None:
-        due = self._due[tick]
+    def _unschedule(self, connection: NetworkConnection, due: Due) -> None:
         due.discard(connection)
-        if not due:
-            del self._due[tick]
+        if not due and due is not self._never:
+            del self._due[due.tick]
 
     # Reading
 
@@ -178,11 +195,21 @@ class Connections:
 
     def flush_soon(self, connection: CollectedOutput) -> None:
         """Writes what the connection has collected at the end of this turn of the loop."""
-        if not self._dirty:
+        if not self._is_reading and not self._dirty:
             if self._loop is None:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._flush_all)
         self._dirty.append(connection)
+
+    def begin_reading(self) -> None:
+        """Has output collected until ``end_reading``, as many connections may be read meanwhile."""
+        self._is_reading = True
+
+    def end_reading(self) -> None:
+        """Writes what has been collected."""
+        self._is_reading = False
+        if self._dirty:
+            self._flush_all()
 
     def _flush_all(self) -> None:
         dirty, self._dirty = self._dirty, []
@@ -205,7 +232,7 @@ class Connections:
         """Disconnects all clients (v5: 0x8B), flushes, closes; aborts what is left after ``timeout_s``."""
         for connection in self:
             connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
-        if self._all:
+        if self._count:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), timeout_s)
         for connection in self:

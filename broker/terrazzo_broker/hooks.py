@@ -8,7 +8,8 @@ All hooks are called on the broker's event loop.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -67,6 +68,15 @@ Verdict = Accept | Refuse | Challenge
 """What ``Hooks.authenticate`` decides."""
 
 
+class Subscriber(Protocol):
+    """A session, as its client needs it."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, object]:
+        """What it is subscribed to, by filter."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Client:
     """A connected client: one object for each connection, with its counters. Times in UTC microseconds."""
@@ -85,7 +95,12 @@ class Client:
     messages_in: int = 0
     messages_out: int = 0
     messages_dropped: int = 0  # QoS 0, because it was too slow
-    filters: set[str] = field(default_factory=set)  # topic filters subscribed to now, as sent
+    subscriber: Subscriber | None = None  # its session
+
+    @property
+    def filters(self) -> AbstractSet[str]:
+        """The topic filters that its session is subscribed to now, as sent."""
+        return frozenset() if self.subscriber is None else self.subscriber.subscriptions.keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
 from .codec.reader import CONNECT, PUBLISH, find_level
-from .codec.scan import ACK_BYTES, RUNS, scan_acks
+from .codec.scan import ACK_BYTES, QOS0, QOS1, RUNS, scan_acks
 from .codec.wire import Cursor, parse_frame
 from .connection import Connection
 from .connection_state import ConnectionState
 from .delivery.back_pressure import LARGE_READ_BYTES
+from .delivery.empty import NOTHING
 from .handlers import ACKS, handle_packet
 from .handlers.acks import handle_acks
+from .handlers.lone_publish import LONGEST, handle_lone
 from .handlers.publish import handle_run
 from .limited_log import limited_logger
 
@@ -24,6 +26,7 @@ log = limited_logger("terrazzo_broker.listeners")
 
 _PROTOCOL_BYTES = 7  # of a CONNECT of 3.1.1 and 5.0, up to the protocol level
 _NEW, _OPEN = ConnectionState.NEW, ConnectionState.OPEN  # looked up once, not with each read
+_LONE = (QOS0, QOS1)
 _LEAVES_THE_REST = (ConnectionState.DECIDING, ConnectionState.CLOSED)
 _PROXY_HEADERS = (b"PROXY ", b"\r\n\r\n\0")  # what versions 1 and 2 of the PROXY protocol start with
 
@@ -45,9 +48,14 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         back_pressure.fed.clear()  # by something else than this read
     if connection.state is _NEW and data[0] >> 4 != CONNECT:
         raise _no_connect(connection, data)
+    if 0 < size <= LONGEST and data[0] in _LONE and _is_lone(connection, data):
+        if back_pressure.fed:
+            _press_back(connection, size)
+        connection.seen_s = core.clock()
+        return
     while position < size:
         if connection.epoch != subscriptions.epoch:
-            connection.routes.clear()
+            connection.routes = NOTHING
             connection.epoch = subscriptions.epoch
         header = data[position]
         if header in RUNS:
@@ -83,6 +91,12 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.seen_s = core.clock()
     else:
         connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
+
+
+def _is_lone(connection: Connection, data: bytes) -> bool:
+    """Whether the read was one publish that goes to one client, which is handled by now."""
+    is_stale = connection.epoch != connection.subscriptions.epoch or connection.core.publish_pace.is_limited
+    return not is_stale and handle_lone(connection, data)
 
 
 def _press_back(connection: Connection, size: int) -> None:

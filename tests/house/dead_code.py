@@ -31,7 +31,6 @@ ALLOWED = {
     "dependencies": "hatch calls it",
     "initialize": "hatch calls it",
     "intake_paused": "one of the names that Broker has for whoever embeds it",
-    "is_reading": "asyncio's transports have it",
     "set_parser": "aiohttp calls it",
     "do_handshake": "paho calls it",
     "load_dialect_impl": "SQLAlchemy calls it",

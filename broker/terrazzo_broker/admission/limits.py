@@ -40,7 +40,7 @@ class Admission:
     ``clock``: monotonic seconds. ``on_refused`` is told of peers that have no room.
     """
 
-    __slots__ = ("_clock", "_on_refused", "_settings", "_stats", "half_open", "sockets")
+    __slots__ = ("_clock", "_logged_in", "_on_refused", "_settings", "_stats", "half_open", "sockets")
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Admission:
         self._clock = clock
         self._on_refused = on_refused
         self.half_open = HalfOpenPeers()
+        self._logged_in = Peer("", 0.0)
         self.sockets = 0
 
     def listener(self, name: str) -> ListenerAdmission:
@@ -152,13 +153,19 @@ class Admission:
             log.warning("%s: ended, too much of what peers have sent before their login is kept", largest.share)
             self._end(largest)
 
-    def on_logged_in(self, peer: Peer) -> None:
-        """Counts a socket no longer among those that haven't logged in."""
+    def on_logged_in(self, peer: Peer) -> Peer:
+        """Counts a socket no longer among those that haven't logged in; what stands for it until it leaves: where it
+        came from doesn't matter any more, so that all have the same."""
         self._uncount(peer)
         peer.on_logged_in()
+        peer.forget_socket()
+        return self._logged_in
 
     def leave(self, peer: Peer) -> None:
-        """Counts a socket no longer: it is closed. More than once is not an error."""
+        """Counts a socket no longer: it is closed. More than once is not an error before the login."""
+        if peer is self._logged_in:
+            self.sockets -= 1
+            return
         self._uncount(peer)
         if peer.is_open:
             peer.is_open = False

@@ -55,6 +55,11 @@ class SessionConnection(Origin, Protocol):
     def send_raw(self, raw: bytes, count: int) -> None:
         """Sends ``count`` QoS 0 publishes, encoded already; for a slow client they are dropped."""
 
+    def send_lone(self, message: ApplicationMessage, packet: bytes, at: int) -> bool:
+        """Sends a short message of QoS 1: ``packet``, but with an identifier of its own at ``at``. False, and nothing
+        is done, where it can't be sent just now or is to be journaled."""
+        ...
+
     def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
         """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""
         ...

@@ -72,9 +72,12 @@ class Rendered:
 
 class PublishEncoder:
     """Encodes publishes for one receiver with settings of its own: topic aliases, a maximum packet size, a mark (an
-    encoded property that each message gets). ``alias_maximum`` 0: no aliases. [MQTT-3.1.2-27]"""
+    encoded property that each message gets). ``alias_maximum`` 0: no aliases. [MQTT-3.1.2-27]
 
-    __slots__ = ("alias_maximum", "aliases", "mark", "packet_bytes", "version")
+    ``is_plain``: it has no settings of its own, so that all such receivers of a version get the same bytes.
+    """
+
+    __slots__ = ("alias_maximum", "aliases", "is_plain", "mark", "packet_bytes", "version")
 
     def __init__(
         self, version: int, *, alias_maximum: int = 0, packet_bytes: int | None = None, mark: bytes = b""
@@ -83,12 +86,8 @@ class PublishEncoder:
         self.alias_maximum = alias_maximum
         self.packet_bytes = packet_bytes
         self.mark = mark
+        self.is_plain = not alias_maximum and packet_bytes is None and not mark
         self.aliases: dict[bytes, int] = {}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it has no settings of its own, so that all such receivers of a version get the same bytes."""
-        return not self.alias_maximum and self.packet_bytes is None and not self.mark
 
     def encode(
         self, message: ApplicationMessage, packet_id: int, now_us: int, *, duplicate: bool = False

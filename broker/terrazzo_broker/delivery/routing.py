@@ -93,7 +93,8 @@ class Route:
 
     ``owner``: whose messages they are. ``is_raw``: a QoS 0 publish can be sent as the bytes that came in.
     ``is_unheard``: there are no receivers. ``fan``: the same object in routes whose publishes can be delivered
-    together. ``width``: what a message costs, in receivers; ``is_wide``: they are delivered in steps;
+    together. ``lone``: the one client that it leads to, None where there is more to it; ``lone_qos``: what that was
+    granted. ``width``: what a message costs, in receivers; ``is_wide``: they are delivered in steps;
     ``run_messages``: how many are delivered together.
     """
 
@@ -104,6 +105,8 @@ class Route:
         "is_raw",
         "is_unheard",
         "is_wide",
+        "lone",
+        "lone_qos",
         "owner",
         "run_messages",
         "tag",
@@ -130,6 +133,9 @@ class Route:
         self.groups = groups
         self.is_unheard = not targets and not groups
         self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.options[2] for each in targets)
+        is_lone = self.is_raw and len(targets) == 1 and not self.durable and not targets[0].session.is_local
+        self.lone = targets[0].session if is_lone else None
+        self.lone_qos = targets[0].options[0] if is_lone else 0
         self.fan: object = self  # equal to no other's
         self.width = len(targets) + sum(1 + len(each.members) // _MEMBERS for each in groups)
         self.is_wide = self.width > WIDE

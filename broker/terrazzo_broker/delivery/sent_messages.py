@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from ..message import ApplicationMessage
 from ..settings import BrokerSettings
 from .connection_port import Origin
+from .empty import NOTHING
 from .encoder import LONG_BYTES
 from .queue_share import QueueShare
+
+MayRead = Callable[[int], bool]
+"""Whether a payload of so many bytes may be read from the disk now; if not, somebody calls ``Session.pump`` again."""
+
+
+def always(size: int) -> bool:
+    """A ``MayRead``."""
+    return True
 
 
 def counted_bytes(message: ApplicationMessage) -> int:
@@ -81,7 +91,7 @@ class SentMessages:
     def __init__(self, settings: BrokerSettings, share: QueueShare) -> None:
         self.settings = settings
         self.share = share
-        self.inflight: dict[int, ApplicationMessage | None] = {}
+        self.inflight: dict[int, ApplicationMessage | None] = NOTHING
         self.inflight_bytes = 0  # of those with long payloads; the number of the others bounds them
         self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
         self.last_id = 0
@@ -89,7 +99,7 @@ class SentMessages:
 
     def restore_inflight(self, messages: dict[int, ApplicationMessage | None]) -> None:
         """Sets what the client hasn't acknowledged, as it was stored."""
-        self.inflight = messages
+        self.inflight = messages or NOTHING
         for message in messages.values():
             self._add_inflight(message, 1)
 
@@ -104,6 +114,16 @@ class SentMessages:
             self.inflight_bytes += size
             self.share.bytes += size
             self.share.disk_bytes += sign * message.disk_bytes
+
+    def assign(self, message: ApplicationMessage) -> int:
+        """Notes that a short message is sent now; the packet identifier that it gets. [MQTT-4.3.2-2]"""
+        identifier = self._next_id()
+        if self.inflight is NOTHING:
+            self.inflight = {}
+        self.inflight[identifier] = message
+        self.last_id = identifier
+        self.quota -= 1
+        return identifier
 
     def _next_id(self) -> int:
         identifier = self.last_id % 65_535 + 1

@@ -14,22 +14,16 @@ from ..settings import NEVER_EXPIRES_S, BrokerSettings
 from ..stats import Stats
 from ..topics.tree import TopicSubscription
 from .connection_port import Origin, SessionConnection
+from .empty import NOTHING
 from .encoder import LONG_BYTES, PublishEncoder, Rendered, Wire
 from .qos import Received, SenderStep, SenderSteps, Sent
 from .queue_share import QueueShare
-from .sent_messages import MessageJournal, SentMessages
+from .sent_messages import MayRead, MessageJournal, SentMessages, always
 
 _HIGHEST_ID = 65_535
 _UNKNOWN: Any = object()
 _FREE, _PUBCOMP_DUE = int(Sent.FREE), int(Sent.PUBCOMP_DUE)
 _DONE, _RELEASE = SenderStep.DONE, SenderStep.RELEASE
-
-MayRead = Callable[[int], bool]
-"""Whether a payload of so many bytes may be read from the disk now; if not, somebody calls ``Session.pump`` again."""
-
-
-def _always(size: int) -> bool:
-    return True
 
 
 class SessionJournal(MessageJournal, Protocol):
@@ -108,8 +102,8 @@ class Session(SentMessages):
         self.connection: SessionConnection | None = None
         self.expiry_s = 0
         self.expires_us = 0  # while offline; 0 is never
-        self.subscriptions: dict[str, TopicSubscription] = {}
-        self.incoming: dict[int, object | None] = {}  # QoS 2 publishes not yet released; the batch that stores them
+        self.subscriptions: dict[str, TopicSubscription] = NOTHING
+        self.incoming: dict[int, object | None] = NOTHING  # QoS 2 publishes not yet released; the batch storing them
         self.queue: deque[ApplicationMessage] | None = None
         self.queued_bytes = 0
         self.queued_qos0 = 0
@@ -127,14 +121,16 @@ class Session(SentMessages):
 
     def subscribe(self, subscription: TopicSubscription) -> None:
         """Adds a subscription, or replaces the one to the same filter. [MQTT-3.8.4-3]"""
-        self.subscriptions[subscription.filter] = subscription
+        subscriptions = self.subscriptions = {} if self.subscriptions is NOTHING else self.subscriptions
+        subscriptions[subscription.filter] = subscription
         if self.journal is not None:
             self.journal.subscribed(subscription, self.connection)
 
     def unsubscribe(self, pattern: str) -> bool:
         """Removes a subscription, not what was begun under it; False where there was none. [MQTT-3.10.4-3] of both"""
-        if self.subscriptions.pop(pattern, None) is None:
+        if pattern not in self.subscriptions:
             return False
+        del self.subscriptions[pattern]
         if self.journal is not None:
             self.journal.unsubscribed(pattern, self.connection)
         return True
@@ -154,13 +150,17 @@ class Session(SentMessages):
 
     def receive(self, identifier: int, batch: object | None = None) -> None:
         """Notes a QoS 2 publish from the client, with the batch that must be settled before it counts as received."""
-        self.incoming[identifier] = batch
+        incoming = self.incoming = {} if self.incoming is NOTHING else self.incoming
+        incoming[identifier] = batch
         if batch is None and self.journal is not None:
             self.journal.received(identifier, self.connection)
 
     def release(self, identifier: int) -> None:
         """Frees the identifier of a QoS 2 publish."""
-        if self.incoming.pop(identifier, _UNKNOWN) is not _UNKNOWN and self.journal is not None:
+        if identifier not in self.incoming:
+            return
+        del self.incoming[identifier]
+        if self.journal is not None:
             self.journal.released(identifier, self.connection)
 
     # To the client
@@ -188,10 +188,12 @@ class Session(SentMessages):
         count, first = len(rendered.wires), self.last_id + 1
         if self.quota < count or self.queue or first + count > _HIGHEST_ID or not rendered.is_plain:
             return None
-        identifiers = range(first, first + count)
-        if self.inflight and not self.inflight.keys().isdisjoint(identifiers):
+        identifiers, inflight = range(first, first + count), self.inflight
+        if inflight and not inflight.keys().isdisjoint(identifiers):
             return None
-        self.inflight.update(zip(identifiers, rendered.messages, strict=True))
+        if inflight is NOTHING:
+            inflight = self.inflight = {}
+        inflight.update(zip(identifiers, rendered.messages, strict=True))
         self.last_id += count
         self.quota -= count
         return rendered.joined(first)
@@ -238,6 +240,8 @@ class Session(SentMessages):
     def _note_sent(self, message: ApplicationMessage, identifier: int, origin: Origin | None) -> None:
         if self.journal is not None:
             message = self.journal.sent(message, identifier, self.connection, origin)
+        if self.inflight is NOTHING:
+            self.inflight = {}
         self.inflight[identifier] = message
         if len(message.payload) > LONG_BYTES:
             self._add_inflight(message, 1)
@@ -300,7 +304,7 @@ class Session(SentMessages):
         if self.journal is not None:
             self.journal.opened(self)
 
-    def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int, may_read: MayRead = _always) -> int:
+    def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int, may_read: MayRead = always) -> int:
         """Sends what the quota allows, unacknowledged messages first and in their order; how many were sent.
 
         [MQTT-4.4.0-1] [MQTT-4.6.0-1] of both
@@ -471,10 +475,10 @@ class Session(SentMessages):
         for queued in self.queue or ():
             waiting.append(queued)
             self.share.take(queued.size, queued.disk_bytes)
-        self.inflight.clear()
+        self.inflight = NOTHING
         self.queue = None
         self.queued_bytes = self.queued_qos0 = 0
-        self.incoming.clear()  # a batch that is settled later finds nothing to write down
+        self.incoming = NOTHING  # a batch that is settled later finds nothing to write down
         for message in waiting:
             self.lose(message, "session ended")
             yield

@@ -33,6 +33,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     session.set_expiry(expiry_s, connection)
     connection.keep_alive_s = keep_alive_s
     connection.encoder = _encoder(connection, packet)
+    now_us = core.now_us()
     connection.client = Client(
         client_id=request.client_id,
         username=request.username,
@@ -40,12 +41,12 @@ def accept(connection: Connection, verdict: Accept) -> None:
         address=connection.address,
         port=connection.port,
         listener=connection.listener.name,
-        connected_us=core.now_us(),
-        last_packet_us=core.now_us(),
+        connected_us=now_us,
+        last_packet_us=now_us,
         keep_alive_s=keep_alive_s,
         identity=verdict.identity,
         owner=verdict.owner,
-        filters=set(session.subscriptions),
+        subscriber=session,
     )
     connection.session, session.connection = session, connection
     connection.subscriptions = core.tree.of(verdict.owner)

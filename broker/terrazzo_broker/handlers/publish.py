@@ -19,6 +19,7 @@ from ..codec.scan import QOS0, QOS1, QOS2, PublishRun, scan_publishes
 from ..codec.wire import decode_string
 from ..codec.writer import PUBACK, PUBREC, ack
 from ..connection import Connection
+from ..delivery.empty import NOTHING
 from ..delivery.qos import RECEIVER, ReceiverStep
 from ..delivery.routing import Route
 from ..delivery.session import Session
@@ -285,9 +286,11 @@ def _route(connection: Connection, topic: bytes) -> Steps[Route | None]:
     epoch = connection.subscriptions.epoch
     route = yield from core.router.route(grant, topic, client.client_id, client.owner)
     if len(connection.routes) >= _CACHED_TOPICS:
-        connection.routes.clear()
+        connection.routes = NOTHING
     is_lasting = epoch == connection.subscriptions.epoch and route.owner == client.owner
     if is_lasting and not core.storage.is_failing and len(topic) <= _CACHED_BYTES:  # else each publish passes by here
+        if connection.routes is NOTHING:
+            connection.routes = {}
         connection.routes[field] = route
     return route
 

@@ -71,9 +71,8 @@ def _refusal(connection: Connection, pattern: str) -> tuple[SubAckReasonCode, Ca
 
 def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int) -> bool:
     """Subscribes; whether retained messages are to follow."""
-    session, client = connection.session, connection.client
+    session = connection.session
     assert session is not None
-    assert client is not None
     is_shared = wanted.pattern.startswith("$share/")
     subscription = TopicSubscription(
         wanted.pattern,
@@ -85,7 +84,6 @@ def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int)
     )
     is_new = wanted.pattern not in session.subscriptions
     connection.core.subscribe(session, subscription)  # in the place of an equal filter's [MQTT-3.8.4-3]
-    client.filters.add(wanted.pattern)
     return not is_shared and _is_owed(wanted.retain_handling, is_new=is_new)
 
 

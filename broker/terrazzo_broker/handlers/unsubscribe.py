@@ -13,13 +13,11 @@ from ..topics.names import is_topic_filter, split_shared
 
 def handle_unsubscribe(connection: Connection, packet: UnsubscribePacket) -> Steps[None]:
     """Removes the subscriptions whose filters equal those given, character by character. [MQTT-3.10.4-1] of both"""
-    session, client = connection.session, connection.client
+    session = connection.session
     assert session is not None
-    assert client is not None
     reasons = []
     for pattern in packet.patterns:  # [MQTT-3.10.4-6] of both
         existed = connection.core.unsubscribe(session, pattern)
-        client.filters.discard(pattern)
         if connection.retained is not None:
             connection.retained.leave(pattern)
         reasons.append(

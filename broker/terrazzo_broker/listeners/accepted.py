@@ -20,5 +20,5 @@ def admitted_connection(
     """The connection of a socket that ``Admission`` has counted already, with its client's address and port."""
     connection = Connection(core, listener, handle_packets)
     connection.address, connection.port = address
-    connection.peer, connection.born_s = peer, peer.born_s
+    connection.peer = peer
     return connection

@@ -17,8 +17,8 @@ from ..tasks import OnFailure, PeerTasks, Tasks
 log = limited_logger("terrazzo_broker.listeners")
 
 BACKLOG = 1024
-_NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_PAUSE_S = 0.5  # before it is tried again when there is no room for one more socket
+NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+PAUSE_S = 0.5  # before it is tried again when there is no room for one more socket
 
 Receive = Callable[[socket.socket, tuple[str, int], Peer], Awaitable[bool]]
 """Sets up an accepted socket with its peer's address and port; whether a protocol has it now."""
@@ -114,8 +114,8 @@ class Acceptor:
 
     async def _rest(self, error: OSError) -> None:
         log.warning("cannot accept connections: %s", error)
-        if error.errno in _NO_RESOURCES:
-            await asyncio.sleep(_PAUSE_S)
+        if error.errno in NO_RESOURCES:
+            await asyncio.sleep(PAUSE_S)
 
     async def _set_up(self, accepted: socket.socket, address: tuple[str, int], peer: Peer) -> None:
         try:

@@ -7,6 +7,7 @@ What is listened for here is MQTT and nothing that would have to be agreed on be
 from __future__ import annotations
 
 import asyncio
+import select
 
 from ..admission.half_open import Peer
 from ..admission.limits import ListenerAdmission
@@ -29,6 +30,11 @@ async def listen_tcp(core: BrokerCore, host: str, port: int) -> tuple[OpenListen
         OSError: the address is taken or not ours.
     """
     loop, admission = asyncio.get_running_loop(), core.admission.listener("tcp")
+    if hasattr(select, "epoll") and type(loop).add_reader is not asyncio.AbstractEventLoop.add_reader:
+        from .polled_listener import PolledListener  # on Linux, on a loop that looks at descriptors
+
+        sockets = bind(host, port)
+        return PolledListener(core, admission, sockets), int(sockets[0].getsockname()[1])
     server = await loop.create_server(lambda: new_connection(core, admission), host, port, backlog=BACKLOG)
     return ServerListener(server), int(server.sockets[0].getsockname()[1])
 

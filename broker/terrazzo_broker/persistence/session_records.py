@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..delivery.connection_port import Origin
+from ..delivery.empty import NOTHING
 from ..delivery.session import Session
 from ..message import ApplicationMessage, StoredMessage, TrackedMessage
 from ..topics.tree import TopicSubscription
@@ -40,8 +41,8 @@ class SessionRecords:
         assert image.head is not None
         session.expiry_s = image.head.expiry_s
         session.expires_us = image.head.expires_us
-        session.subscriptions = image.subscriptions
-        session.incoming = dict.fromkeys(image.received)
+        session.subscriptions = image.subscriptions or NOTHING
+        session.incoming = dict.fromkeys(image.received) or NOTHING
         session.restore_inflight(dict(image.inflight))
         waiting = image.waiting
         session.queue = deque(waiting) if waiting else None

@@ -73,6 +73,7 @@ class Session(SentMessages):
     """
 
     is_local = False  # whether it is the embedding program's own
+    is_elsewhere = False  # whether it stands for clients of another broker
 
     __slots__ = (
         "client_id",

@@ -39,6 +39,9 @@ log = limited_logger("terrazzo_broker.retained")
 _log = logging.getLogger("terrazzo_broker.storage")  # at the start only
 _MOST_NAMED = 20
 
+OnFilter = Callable[[str, str, int], None]
+"""Is told that a client of an owner has a filter from now on (1), or no more (-1)."""
+
 
 class BrokerCore:
     """The broker's state and what changes it, used by packet handlers and by ``Broker``.
@@ -78,6 +81,7 @@ class BrokerCore:
         self.retained.ledger.limits = _retained_limits(settings)
         storage.restore(settings, self.stats, self.tree, owners, self.turns)
         self._subscribed: Counter[str] = Counter()  # subscriptions by owner
+        self.on_filter: OnFilter | None = None
         for session in self.sessions.values():
             self._subscribed[session.owner] += len(session.subscriptions)
         self._name_excesses()
@@ -163,9 +167,12 @@ class BrokerCore:
 
     def subscribe(self, session: Session, subscription: TopicSubscription) -> None:
         """Adds or replaces a subscription whose filter has been checked."""
-        self._subscribed[session.owner] += subscription.filter not in session.subscriptions
+        is_new = subscription.filter not in session.subscriptions
+        self._subscribed[session.owner] += is_new
         session.subscribe(subscription)
         self.add_receiver(session, subscription)
+        if is_new and self.on_filter is not None:
+            self.on_filter(session.owner, subscription.filter, 1)
 
     def add_receiver(self, receiver: MessageReceiver, subscription: TopicSubscription) -> None:
         """Adds a receiver with a subscription to the tree that messages are routed by."""
@@ -197,6 +204,8 @@ class BrokerCore:
         self.tree.remove(shared.filter, shared.group, session)
         self._subscribed[session.owner] -= 1
         self.stats.subscriptions = self.tree.count
+        if self.on_filter is not None:
+            self.on_filter(session.owner, pattern, -1)
 
     # Retained messages
 

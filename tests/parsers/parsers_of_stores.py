@@ -24,6 +24,16 @@ from terrazzo.replication.frame import (
     encode_frames,
 )
 from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, Numbered, decode_in_frame, encode_in_frame
+from terrazzo.replication.peer_frame import (
+    PeerAnswer,
+    PeerFrame,
+    PeerFrameDamaged,
+    PeerMessage,
+    decode_peer_answer,
+    decode_peer_frame,
+    encode_peer_answer,
+    encode_peer_frame,
+)
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
@@ -141,6 +151,20 @@ _IN_FRAME = encode_in_frame(
 )
 
 
+_PEER_FRAME = PeerFrame(
+    1,
+    "f1",
+    5,
+    6,
+    7,
+    True,
+    True,
+    [("1", "g/#")],
+    [("1", "a/+")],
+    [PeerMessage("1", b"g/t/r", b"{}", 1, shared="$share/g/#")],
+)
+
+
 def _checked_in(body: bytes) -> bytes:
     """A frame of a front whose checksum fits what is in it."""
     return checked_bytes(b"TZi", 1, bytes(16) + body)
@@ -177,6 +201,25 @@ PARSERS_OF_BYTES += [
             lambda n: b"TZi\x01" + b"\0" * n,
         ),
         samples=(_IN_FRAME,),
+    ),
+    Parser(
+        covers=("terrazzo.replication.peer_frame:decode_peer_frame",),
+        run=decode_peer_frame,
+        raises=(PeerFrameDamaged,),
+        worst=(
+            lambda n: b"\x91" * n,
+            lambda n: (
+                b"\x97\x01\xa1f\x01\x01\x01\xc3\xc3\xdd" + (n // 3).to_bytes(4, "big") + b"\x92\xa0\xa0" * (n // 3)
+            ),
+        ),
+        samples=(encode_peer_frame(_PEER_FRAME),),
+    ),
+    Parser(
+        covers=("terrazzo.replication.peer_frame:decode_peer_answer",),
+        run=decode_peer_answer,
+        raises=(PeerFrameDamaged,),
+        worst=(lambda n: b"\x91" * n, lambda n: b"\x92\0\xcf" + b"\0" * n),
+        samples=(encode_peer_answer(PeerAnswer(1, 7)),),
     ),
     Parser(
         covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),

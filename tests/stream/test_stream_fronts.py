@@ -209,7 +209,7 @@ def test_commands_reach_terminals_at_fronts_and_say_what_became_of_them(
         terminal.acknowledge(identifier)
         wait_for(lambda: states() == ["delivered"], "delivered with the PUBACK")
         assert terminal.subscribe("g/#") == 0x80
-        assert terminal.subscribe(f"g/{uid}/r") == 0x80
+        assert terminal.subscribe(f"g/{uid}/r") == 1
 
         give(2)
         identifier, _ = terminal.command()

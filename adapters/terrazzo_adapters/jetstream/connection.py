@@ -144,8 +144,11 @@ class Connection:
             raise self._failed(subject, "no server is reached")
         try:
             given = dict(headers) if headers else None
-            return await self._client.request(subject, body, timeout=timeout_s, headers=given)
+            message = await self._client.request(subject, body, timeout=timeout_s, headers=given)
+            _end_if_cancelled()
+            return message
         except errors.NoRespondersError as error:
+            _end_if_cancelled()
             raise NobodyAnswers(str(self._failed(subject, _reason(error)))) from None
         except (errors.Error, OSError, TimeoutError) as error:
             raise self._failed(subject, _reason(error)) from None
@@ -278,7 +281,12 @@ async def next_message(subscription: Subscription, timeout_s: float) -> Msg:
         message = await subscription.next_msg(timeout=timeout_s)
     except errors.TimeoutError:
         raise TimeoutError from None
+    _end_if_cancelled()
+    return message
+
+
+def _end_if_cancelled() -> None:
+    """Raises a cancellation that the library has lost, as an answer came at the same moment."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-    return message

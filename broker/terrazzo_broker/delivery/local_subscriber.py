@@ -18,6 +18,7 @@ class LocalSubscriber:
     __slots__ = ("client_id", "connection", "owner", "take")
 
     is_local = True
+    is_elsewhere = False  # whether it stands for clients of another broker
     is_persistent = False
     has_ended = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ..codec.wire import encode_length, parse_frame
@@ -37,6 +37,11 @@ class MessageReceiver(Protocol):
     @property
     def is_local(self) -> bool:
         """Whether it belongs to the embedding program."""
+        ...
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it stands for clients of another broker, which gives them what it is handed."""
         ...
 
     @property
@@ -169,25 +174,23 @@ class Router:
         self.may_receive = may_receive
         self._fans: dict[str, tuple[int, dict[Fan, Fan]]] = {}  # by owner, those of an epoch
 
-    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None, owner: str) -> Steps[Route]:
+    def route(
+        self, grant: PublishGrant, sent_as: bytes, publisher: str | None, owner: str, *, own_only: bool = False
+    ) -> Steps[Route]:
         """The route of publishes by ``publisher`` (a client id); ``sent_as``: the topic in its packets, UTF-8.
 
-        ``owner``: whose the publisher is, and with it the messages unless the grant says otherwise.
+        ``owner``: whose the publisher is, and with it the messages unless the grant says otherwise. ``own_only``: to
+        this broker's own clients, as the message comes from another one, which has chosen members of shared
+        subscriptions among all.
         """
         owner = owner if grant.owner is None else grant.owner
-        may_receive = self.may_receive
-
-        def allowed(session: MessageReceiver) -> bool:
-            if session.has_ended or not hears(session.owner, owner):
-                return False
-            return may_receive is None or session.is_local or may_receive(session.client_id, grant.topic)
-
+        allowed = self.filter_of(grant.topic, owner, own_only=own_only)
         plain: list[tuple[MessageReceiver, TopicSubscription]] = []
         groups: list[SharedGroup[MessageReceiver]] = []
         for match in self.tree.matching(grant.topic, owner):
             yield
             if isinstance(match, SharedGroup):
-                among = match.among(allowed)
+                among = None if own_only else match.among(allowed)
                 if among is not None:
                     groups.append(among)
             elif match is not None and allowed(match[0]):
@@ -196,6 +199,17 @@ class Router:
         if not groups and route.width <= _FAN_RECEIVERS:
             route.fan = self._fan(route)
         return route
+
+    def filter_of(self, topic: str, owner: str, *, own_only: bool) -> Callable[[MessageReceiver], bool]:
+        """Whether a receiver may have an owner's messages on a topic; ``own_only``: as ``route`` has it."""
+        may_receive = self.may_receive
+
+        def allowed(session: MessageReceiver) -> bool:
+            if session.has_ended or not hears(session.owner, owner) or (own_only and session.is_elsewhere):
+                return False
+            return may_receive is None or session.is_local or may_receive(session.client_id, topic)
+
+        return allowed
 
     def _fan(self, route: Route) -> Fan:
         epoch, (known, fans) = self.tree.of(route.owner).epoch, self._fans.get(route.owner, (-1, {}))

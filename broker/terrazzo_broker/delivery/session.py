@@ -67,6 +67,7 @@ class Session(SentMessages):
     """
 
     is_local = False  # whether it is the embedding program's own
+    is_elsewhere = False  # whether it stands for clients of another broker
 
     __slots__ = (
         "client_id",

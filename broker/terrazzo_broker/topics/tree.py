@@ -19,6 +19,11 @@ class TreeSubscriber(Protocol):
         ...
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether it stands for clients of another broker."""
+        ...
+
+    @property
     def owner(self) -> str:
         """Whose it is."""
         ...
@@ -73,7 +78,7 @@ class SharedGroup(Generic[S]):
         self.turn += 1
         for offset in range(len(members)):
             session, subscription = members[(self.turn + offset) % len(members)]
-            if session.connection is not None:
+            if session.connection is not None or session.is_elsewhere:
                 return session, subscription
         return members[self.turn % len(members)]
 
@@ -170,6 +175,13 @@ class SubscriptionTree(Generic[S]):
         if not shared.members:
             del node.groups[group]
         return removed
+
+    def group(self, pattern: str, group: str, owner: str) -> SharedGroup[S] | None:
+        """An owner's shared subscription of this name to this filter; None where nobody has it."""
+        node: _SubscriptionNode[S] | None = self.of(owner).root
+        for level in pattern.split("/"):
+            node = None if node is None or node.children is None else node.children.get(level)
+        return None if node is None or node.groups is None else node.groups.get(group)
 
     def matching(self, topic: str, owner: str) -> Iterator[Match[S]]:
         """What a topic name matches of those who hear an owner's messages, a session as often as it has matching

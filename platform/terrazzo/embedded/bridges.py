@@ -9,6 +9,7 @@ from pathlib import Path
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.held_batch import HeldBatch
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeQueue, BridgeRefused, MessageProperties
@@ -77,8 +78,8 @@ class EmbeddedBridges:
 
     def hold(self, batch: Batch) -> Batch:
         """The same batch, settled no earlier than every outbox has on disk what it got so far."""
-        behind = [outbox for outbox in self._outboxes if not outbox.is_durable]
-        return _HeldBatch(batch, behind) if behind else batch
+        behind = [outbox.when_durable for outbox in self._outboxes if not outbox.is_durable]
+        return HeldBatch(batch, behind) if behind else batch
 
     def pause(self, name: str) -> None:
         """As in the port."""
@@ -189,40 +190,6 @@ class _BridgedBatch:
 
     def release(self) -> None:
         """As ``hold``."""
-
-
-class _HeldBatch:
-    """A batch that is acknowledged when the store and the bridges' queues have it on disk."""
-
-    __slots__ = ("_batch", "_refusals", "_waits_for", "arrived_us", "client", "messages")
-
-    def __init__(self, batch: Batch, outboxes: Sequence[BridgeQueue]) -> None:
-        self.client = batch.client
-        self.messages = batch.messages
-        self.arrived_us = batch.arrived_us
-        self._batch = batch
-        self._refusals: Mapping[int, int] | None = None
-        self._waits_for = 1 + len(outboxes)
-        for outbox in outboxes:
-            outbox.when_durable(self._have_one_less)
-
-    def settle(self, refusals: Mapping[int, int] | None = None) -> None:
-        """The ingest calls this when the batch is stored; bridges may still be writing."""
-        self._refusals = refusals
-        self._have_one_less()
-
-    def hold(self) -> None:
-        """Stops reading from the connection."""
-        self._batch.hold()
-
-    def release(self) -> None:
-        """Reads from the connection again."""
-        self._batch.release()
-
-    def _have_one_less(self) -> None:
-        self._waits_for -= 1
-        if not self._waits_for:
-            self._batch.settle(self._refusals)
 
 
 def _owner(company_id: int, reporting: Terminal | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.embedded.held_batch import BatchHolder
 from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
 from terrazzo.ports.bus import (
     BrokerSubscription,
@@ -40,6 +41,7 @@ class EmbeddedBus:
         self._seals = seals
         self._broker: Broker | None = None
         self.elsewhere: TerminalsElsewhere | None = None  # at fronts
+        self.holders: list[BatchHolder] = []  # who has to have what is published, beside store and bridges
         self._holding: set[str] = set()  # who has stopped the reading
         self._sources: dict[str, Callable[[], None]] = {}
 

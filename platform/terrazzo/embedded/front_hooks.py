@@ -1,9 +1,9 @@
-"""The hooks of a front's broker: as the platform's, without what isn't carried from one node to another."""
+"""The hooks of a front's broker: as the platform's, and the leader is told who is connected."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +31,7 @@ from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo_broker.hooks import Accept, Challenge, Client, ConnectRequest, Refuse, Verdict
+from terrazzo_broker.topics.names import matches
 
 _log = logging.getLogger(__name__)
 
@@ -40,10 +41,7 @@ _decode_request: Callable[[bytes], FrontRequest] = msgspec.msgpack.Decoder(Front
 
 
 class FrontHooks(PlatformHooks):
-    """Terminals log in, report and are commanded; what others say is at other nodes, and is not subscribed to.
-
-    The leader is told who is connected.
-    """
+    """Terminals log in, report, are commanded and hear each other. The leader is told who is connected."""
 
     def __init__(self, *, log: FrontLog, holders: Holders, bus: EmbeddedBus, **parts: Any) -> None:
         super().__init__(bus=bus, **parts)
@@ -68,10 +66,6 @@ class FrontHooks(PlatformHooks):
     async def _proceed(self, request: ConnectRequest, challenge: Challenge, data: bytes) -> Verdict:
         return await self._alone(request, await challenge.proceed(data))
 
-    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """A terminal's own commands alone, where its record allows them."""
-        return topic_filter == f"p2p/{client.client_id}" and super().authorize_subscribe(client, topic_filter)
-
     def on_connected(self, client: Client) -> None:
         """As the platform's."""
         super().on_connected(client)
@@ -91,7 +85,7 @@ class FrontHooks(PlatformHooks):
     def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
         """As the platform's."""
         super().on_subscribed(client, filters)
-        if isinstance(client.identity, TerminalLink):
+        if isinstance(client.identity, TerminalLink) and _hears_commands(client.client_id, filters):
             self._log.tell(Ready(client.client_id))
 
 
@@ -120,8 +114,13 @@ def connected(client: Client) -> Connected:
         listener=client.listener,
         username=client.username or "",
         keep_alive_s=client.keep_alive_s,
-        is_ready=f"p2p/{client.client_id}" in client.filters,
+        is_ready=_hears_commands(client.client_id, client.filters),
     )
+
+
+def _hears_commands(client_id: str, filters: Iterable[str]) -> bool:
+    """Whether one of a terminal's filters is that of its commands, or matches them."""
+    return any(not each.startswith("$") and matches(each, f"p2p/{client_id}") for each in filters)
 
 
 def roll(presence: PresenceRegister) -> Iterator[Connected]:

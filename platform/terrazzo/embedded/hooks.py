@@ -104,7 +104,9 @@ class PlatformHooks:
         )
 
     def take(self, batch: Batch) -> None:
-        """To the store; answered when bridges have on disk what they got of it, too."""
+        """To the store; answered when bridges have on disk what they got of it, and other nodes have theirs, too."""
+        for holder in self._bus.holders:
+            batch = holder.hold(batch)
         self._ingest.take(batch if self._bridges is None else self._bridges.hold(batch))
 
     def on_connected(self, client: Client) -> None:

@@ -96,6 +96,21 @@ FRONT_TERMINALS = {
     ),
 }
 
+PEERS = {
+    "terrazzo_peers_nodes": Figure("nodes", "Other nodes that terminals connect to, as this one knows"),
+    "terrazzo_peers_filters": Figure("filters", "Topic filters of clients at other nodes, by node and company"),
+    "terrazzo_peers_frames_total": Figure("frames", "Frames that other nodes have taken"),
+    "terrazzo_peers_sent_total": Figure("sent", "Messages in these, for clients there"),
+    "terrazzo_peers_received_total": Figure("received", "Messages from other nodes for clients here"),
+    "terrazzo_peers_unheard_total": Figure("unheard", "Messages from other nodes for which nobody was here any more"),
+    "terrazzo_peers_again_total": Figure("again", "Attempts to tell a node that had no answer, or found no room"),
+    "terrazzo_peers_anew_total": Figure("anew", "Times that a node was told all topic filters of clients here"),
+    "terrazzo_peers_waiting_bytes": Figure("waiting_bytes", "Bytes of messages that wait for other nodes"),
+    "terrazzo_peers_dropped_qos0_total": Figure("dropped_qos0", "Messages at QoS 0 for which there was no room"),
+    "terrazzo_peers_dropped_total": Figure("dropped", "Messages at QoS 1 and 2 for which there was no room"),
+    "terrazzo_peers_lost_total": Figure("lost", "Messages that a node may not have got before it was gone"),
+}
+
 FRONT = {
     "terrazzo_front_frames_total": Figure("frames", "Frames of reports that the log has acknowledged to this front"),
     "terrazzo_front_messages_total": Figure("messages", "Reports in these"),

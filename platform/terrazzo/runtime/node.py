@@ -20,6 +20,8 @@ from terrazzo.crypto.key_file import remove_drafts
 from terrazzo.database.fence import Fence
 from terrazzo.embedded.front_reader import FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminalsStats
+from terrazzo.embedded.peer_link import PeerLimits, PeerStats
+from terrazzo.embedded.peers import Peers
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     LogFull,
@@ -41,7 +43,7 @@ from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, 
 from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, ClusterFigures
+from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, ClusterFigures
 from terrazzo.runtime.fronts.leader import Fronts
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream
@@ -245,18 +247,31 @@ class Node:
             break
         self._leading = store
         self._repeat("trimming of the log", _TRIM_S, self._trim)
-        fence = Fence(section.name, section.node, epoch, self._lose)
-        stream, lease_s = self._the_stream, section.lease_s
-        fronts = Fronts(stream.reports, stream.records, stream.calls, epoch, lease_s, self._lose, *self._fronts)
+        fence, fronts = Fence(section.name, section.node, epoch, self._lose), self._new_fronts(epoch)
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
-        collectors = (self.collector, *of_fronts)
+        collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats))
         ports = Ports(fence=fence, collectors=collectors, fronts=fronts)
 
         async def opened(_config: Config, _tasks: Tasks) -> TimeSeriesStore:
             return store
 
         return replace(ports, open_store=opened)
+
+    def _new_fronts(self, epoch: int) -> Fronts:
+        stream, lease_s, name = self._the_stream, self._config.cluster.lease_s, leader_calls(self._config.cluster.node)
+        peers = Peers(
+            stream.calls,
+            stream.records,
+            name=name,
+            epoch=epoch,
+            lease_s=lease_s,
+            clock=asyncio.get_running_loop().time,
+            stats=PeerStats(),
+            limits=PeerLimits(self._config.limits.queued_bytes),
+        )
+        logged = (stream.reports, stream.records, stream.calls)
+        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers)
 
     def _renewal(self, lease: Lease) -> Callable[[], Awaitable[None]]:
         clock = asyncio.get_running_loop().time

@@ -54,6 +54,7 @@ from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.certificate_watch import LOOK_S
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.fronts.leader import Fronts, start_fronts
+from terrazzo.runtime.fronts.peers import attach_peers, start_peers
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
@@ -176,7 +177,10 @@ class Platform:
         return await self._listen(GatewayServers(config, parts, clock=clock), campaigns)
 
     async def _start_terminals(self, logins: Logins) -> Terminals:
-        return await start_terminals(
+        fronts = self._ports.fronts
+        if fronts is not None:
+            start_peers(fronts.peers, fronts.calls, self._lifetime, name=fronts.name, lease_s=fronts.lease_s)
+        terminals = await start_terminals(
             self.config,
             self._lifetime,
             metadata=self.metadata,
@@ -184,6 +188,9 @@ class Platform:
             messaging=self.messaging,
             bridges_of=self._new_bridges,
         )
+        if fronts is not None:
+            attach_peers(fronts.peers, self.messaging.bus, terminals.broker)
+        return terminals
 
     async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:
         self.gateway = gateway

@@ -16,6 +16,8 @@ from terrazzo.crypto.key_file import remove_drafts
 from terrazzo.embedded.front_drain import FrontDrain
 from terrazzo.embedded.front_hooks import FrontAnswers
 from terrazzo.embedded.front_log import FrontLog, FrontLogStats
+from terrazzo.embedded.peer_link import PeerLimits, PeerStats
+from terrazzo.embedded.peers import Peers
 from terrazzo.ports.stream import LogUnavailable, LogUnusable, Records
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.replication.front_events import EndRequest, FrontAnswer
@@ -29,8 +31,9 @@ from terrazzo.runtime.assembly.metadata import FrontMetadata, open_front_metadat
 from terrazzo.runtime.assembly.mqtt_listeners import listen_mqtt
 from terrazzo.runtime.assembly.part_metrics import rejects_metric
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import FRONT, STREAM
+from terrazzo.runtime.cluster_metrics import FRONT, PEERS, STREAM
 from terrazzo.runtime.descriptors import prepare_descriptors
+from terrazzo.runtime.fronts.peers import start_peers
 from terrazzo.runtime.fronts.terminals import FrontTerminals, start_front_terminals
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.serve import Stream, open_stream
@@ -56,7 +59,7 @@ class Front:
         self.failed = self._lifetime.failed
         self._run = secrets.token_hex(8)
         self._state = "it connects to the log"
-        self._stats = FrontLogStats()
+        self._stats, self._peer_stats = FrontLogStats(), PeerStats()
         self._lease: FrontLease | None = None
         self._metadata: FrontMetadata | None = None
         self._terminals: FrontTerminals | None = None
@@ -104,14 +107,16 @@ class Front:
             is_held=lambda: lease.is_held,
         )
         holders = self._new_holders(stream, lease)
+        peers = self._start_peers(stream, lease)
         terminals = await start_front_terminals(
-            config, self._lifetime, metadata=metadata, log=log, holders=holders, clock=now_us
+            config, self._lifetime, metadata=metadata, log=log, holders=holders, peers=peers, clock=now_us
         )
         self._terminals = terminals
         page.add_collectors(
             [
                 StatsCollector(STREAM, lambda: stream.stats),
                 StatsCollector(FRONT, lambda: self._stats),
+                StatsCollector(PEERS, lambda: self._peer_stats),
                 StatsCollector(names.BROKER, lambda: terminals.broker.stats),
                 StatsCollector(names.INGEST, lambda: terminals.ingest.stats),
                 rejects_metric(terminals.ingest.stats),
@@ -197,6 +202,21 @@ class Front:
         section, clock = self._config.cluster, asyncio.get_running_loop().time
         own = Holder(section.node, lease.epoch)
         return Holders(stream.clients, stream.records, end, own=own, lease_s=section.lease_s, clock=clock)
+
+    def _start_peers(self, stream: Stream, lease: FrontLease) -> Peers:
+        section = self._config.cluster
+        peers = Peers(
+            stream.calls,
+            stream.records,
+            name=section.node,
+            epoch=lease.epoch,
+            lease_s=section.lease_s,
+            clock=asyncio.get_running_loop().time,
+            stats=self._peer_stats,
+            limits=PeerLimits(self._config.limits.queued_bytes),
+        )
+        start_peers(peers, stream.calls, self._lifetime, name=section.node, lease_s=section.lease_s)
+        return peers
 
     async def _renew(self) -> None:
         assert self._lease is not None  # claimed

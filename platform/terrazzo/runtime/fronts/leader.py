@@ -12,6 +12,7 @@ import msgspec
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.front_reader import SOURCE, FrontReader, FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStats
+from terrazzo.embedded.peers import Peers
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     Calls,
@@ -40,7 +41,7 @@ _TRIM_S = 10.0
 @dataclass(frozen=True, slots=True)
 class Fronts:
     """What fronts have taken, and who they are; ``epoch``: of this node's lease; ``lose`` ends the process, with why;
-    ``stats``: counters."""
+    ``stats``: counters; ``name``: this node's among ``peers``, which hear what its clients publish."""
 
     log: ReportLog
     records: Records
@@ -50,6 +51,8 @@ class Fronts:
     lose: Callable[[str], None]
     stats: FrontReaderStats
     terminal_stats: FrontTerminalsStats
+    name: str
+    peers: Peers
 
 
 def start_fronts(

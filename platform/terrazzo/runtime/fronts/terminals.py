@@ -16,6 +16,7 @@ from terrazzo.embedded.broker_tasks import BrokerTasks
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_hooks import FrontHooks, roll
 from terrazzo.embedded.front_log import FrontLog, NoStore
+from terrazzo.embedded.peers import Peers
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals
@@ -32,6 +33,7 @@ from terrazzo.runtime.assembly.terminals import (
     start_trust,
 )
 from terrazzo.runtime.descriptors import spare_of
+from terrazzo.runtime.fronts.peers import attach_peers
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.presence import PresenceRegister
@@ -62,6 +64,7 @@ async def start_front_terminals(
     metadata: FrontMetadata,
     log: FrontLog,
     holders: Holders,
+    peers: Peers,
     clock: Callable[[], int],
 ) -> FrontTerminals:
     """Makes and starts all of them, except the broker's listeners.
@@ -96,6 +99,7 @@ async def start_front_terminals(
     )
     broker = _new_broker(config, lifetime, hooks, refusals)
     bus.attach(broker)
+    attach_peers(peers, bus, broker)
     await start_trust(config, lifetime, broker, registry)
     follow_publish_limits(broker, metadata.own_limits, config.limits.company_publish_per_second)
     log.call_roll = lambda: roll(presence)

@@ -1,0 +1,1 @@
+"""Brokers with clients of the same owners, which hear each other."""

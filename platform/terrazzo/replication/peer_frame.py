@@ -1,0 +1,112 @@
+"""What nodes that terminals connect to tell each other: which topic filters their clients have, and messages for these.
+
+A frame goes as a request from one node to another, one at a time, until it is answered; nothing of it is in the log.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+VERSION = 1
+
+
+class PeerMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message that clients at another node are to have. ``properties``: encoded, as MQTT 5 has them."""
+
+    owner: str  # the company's id
+    topic: bytes  # UTF-8
+    payload: bytes
+    qos: int
+    retain: bool = False
+    properties: bytes = b""
+    expires_us: int = 0  # UTC microseconds, 0 is never
+    shared: str = ""  # the shared subscription of which one member is to have it; empty: all that match
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.topic) + len(self.payload) + len(self.properties) + len(self.shared) + 200
+
+
+class PeerFrame(msgspec.Struct, frozen=True, array_like=True):
+    """One frame. ``number`` rises by one with each; ``begins`` to ``ends``: all filters are named anew."""
+
+    version: int
+    node: str  # who tells it
+    epoch: int  # which of its starts
+    to_epoch: int  # of which start of the other it knows
+    number: int
+    begins: bool = False
+    ends: bool = False
+    heard: list[tuple[str, str]] = []  # owner and filter that clients of ``node`` have from now on
+    unheard: list[tuple[str, str]] = []  # and no more
+    messages: list[PeerMessage] = []
+
+
+class PeerState(IntEnum):
+    """What became of a frame."""
+
+    TAKEN = 0  # its messages are delivered, or queued in sessions, in a moment
+    ANEW = 1  # nothing is known of what was told before: all filters have to be named
+    LATER = 2  # there is no room
+    REFUSED = 3  # it can't be read, or is of a former start
+
+
+class PeerAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """What became of a frame, and which start of the node says so."""
+
+    state: int
+    epoch: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_frames = msgspec.msgpack.Decoder(PeerFrame)
+_answers = msgspec.msgpack.Decoder(PeerAnswer)
+
+
+class PeerFrameDamaged(ValueError):
+    """Bytes that are no frame, or no answer, or of a later version; ``str()`` says why."""
+
+
+def encode_peer_frame(frame: PeerFrame) -> bytes:
+    """The bytes of a frame."""
+    return _encode(frame)
+
+
+def decode_peer_frame(data: bytes) -> PeerFrame:
+    """A frame of its bytes.
+
+    Raises:
+        PeerFrameDamaged: says why.
+    """
+    try:
+        frame = _frames.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise PeerFrameDamaged(f"what another node has told can't be read: {error}") from None
+    if frame.version > VERSION:
+        raise PeerFrameDamaged(f"another node tells in version {frame.version}, and this one reads {VERSION}")
+    return frame
+
+
+def encode_peer_answer(answer: PeerAnswer) -> bytes:
+    """The bytes of an answer."""
+    return _encode(answer)
+
+
+def decode_peer_answer(data: bytes) -> PeerAnswer:
+    """An answer of its bytes.
+
+    Raises:
+        PeerFrameDamaged: says why.
+    """
+    try:
+        return _answers.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise PeerFrameDamaged(f"what another node has answered can't be read: {error}") from None
+
+
+def peer_calls(name: str) -> str:
+    """Where a node is told such frames; no front's name has a full stop."""
+    return f"peer.{name}"

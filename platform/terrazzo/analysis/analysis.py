@@ -65,6 +65,7 @@ class Analysis:
         self.stats = AnalysisStats()
         self.running = RunningResults(context)
         self.results = ResultQueries(context.database, context.calendar.zone)
+        self.computing = context.computing  # for requests, too: threads share the interpreter with the event loop
         self._context = context
         self._statistics = StatisticsWork(context)
         self._calculations = CalculationWork(context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -99,7 +98,8 @@ class BalanceWork:
             fn="mean",
             origin_us=start_us,
         )
-        found = await asyncio.to_thread(fit, balance.target, balance.inputs, buckets.columns)  # loads its library, too
+        computing = self._context.computing  # which loads its library, too
+        found = await computing.run(fit, balance.target, balance.inputs, buckets.columns)
         return {
             "company_id": script.company_id,
             "project_id": script.id,

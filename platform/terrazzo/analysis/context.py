@@ -15,6 +15,7 @@ from terrazzo.analysis.scripts import Job, ScriptCatalogue
 from terrazzo.analysis.statistics_rows import StatisticsRows
 from terrazzo.analysis.summarizer import Summarizer
 from terrazzo.analysis.tally import Summary
+from terrazzo.compute_thread import ComputeThread
 from terrazzo.database.database import Database
 from terrazzo.loop_pauses import next_turn
 from terrazzo.mosaic.body import parse_mosaic
@@ -40,6 +41,7 @@ class AnalysisContext:
     clock: Callable[[], int]
     retention_us: int  # what is older isn't in the store any more; 0: everything is
     progress: dict[Job, ScriptProgress] = field(default_factory=dict)
+    computing: ComputeThread = field(default_factory=ComputeThread)
 
     @property
     def horizon_us(self) -> int:
@@ -107,7 +109,7 @@ class AnalysisContext:
         pieces = self.store.digests(series, codes, bounds[0], bounds[-1] - 1, undivided=summarizer.undivided)
         async with aclosing(pieces) as found:
             async for piece in found:
-                if not await asyncio.to_thread(summarizer.feed, piece):
+                if not await self.computing.run(summarizer.feed, piece):
                     return None
         return summarizer.finish()
 

@@ -160,8 +160,7 @@ class GatewayServers:
         )
 
     def _services(self) -> Services:
-        parts, limits = self._parts, self._config.limits
-        metadata, messaging, views = parts.metadata, parts.messaging, parts.views
+        parts, metadata, messaging, views = self._parts, self._parts.metadata, self._parts.messaging, self._parts.views
         return Services(
             entities=metadata.entities,
             registry=metadata.registry,
@@ -201,9 +200,10 @@ class GatewayServers:
             api_keys=metadata.api_keys,
             live=views.live,
             analysis=parts.objects.analysis,
+            computing=parts.objects.analysis.computing,
             replays=parts.replays,
             audit=metadata.audit,
-            limits=limits,
+            limits=self._config.limits,
             zone=self._config.zone,
             version=build_info().version,
             session_s=self._config.auth.token_hours * 3_600,
@@ -211,7 +211,7 @@ class GatewayServers:
             mapping_limits=parts.objects.mapper.engine.catalogue.limits,
             prefixes=msgspec.structs.asdict(self._config.api),
             readiness=self._readiness(),
-            tasks=self._parts.tasks,
+            tasks=parts.tasks,
             proxies=TrustedProxies(self._config.http.trusted_proxies),
             allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,

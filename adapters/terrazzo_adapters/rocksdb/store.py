@@ -122,7 +122,7 @@ class RocksStore(Queries):
         """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
         sealing, kept = self._sealer.stats, segment_cache.stats()
         return StoreStats(
-            memory={**self._memory, "segments": kept.bytes},
+            memory={**self._memory, "segments": kept.bytes, "recent": self._engine.recent.bytes},
             sealed_records=sealing.sealed_records,
             sealing_failures=sealing.failures,
             unsealed_records=sealing.unsealed_records,
@@ -256,7 +256,7 @@ class RocksStore(Queries):
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._check_open()
-        work = partial(self._engine.database.read, query, *args, **kwargs)
+        work = partial(self._engine.read, query, *args, **kwargs)
         return await self._ask(counted_for(at_work.company_id(), work))
 
     async def _ask(self, work: Callable[[], T]) -> T:

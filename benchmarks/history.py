@@ -130,7 +130,7 @@ def ask_when_new(servers: list[Server], comparison: Comparison, *, seed: int) ->
     """The first question over what has just come, put as soon as it is acknowledged."""
     load = Load("127.0.0.1", 0, ["new-1", "new-2"], NEW // 2, seed=seed)
     end_ms = START_MS + NEW // 2 * PERIOD_MS // HOUR_MS * HOUR_MS
-    answers, spent = {}, {}
+    answers, spent, used = {}, {}, {}
     question = None
     for server in servers:
         server.prepare(load.uids)
@@ -141,13 +141,14 @@ def ask_when_new(servers: list[Server], comparison: Comparison, *, seed: int) ->
             server.flush()
         assert question is not None  # Terrazzo is the first
         request, read = question.ways[server.name]
-        asker = Asker(server)
+        asker, before_ns = Asker(server), _processor_ns(server.pid)
         told, spent[server.name] = asker.ask(request)
+        used[server.name] = (_processor_ns(server.pid) - before_ns) / 1e6
         asker.close()
         answers[server.name] = read(told)
     comparison.compare("new records", answers)
-    texts = ", ".join(f"{name} {spent_ms:.1f}" for name, spent_ms in spent.items())
-    print(f"the first question over {NEW:,} new records, ms: {texts}", flush=True)
+    texts = ", ".join(f"{name} {spent_ms:.1f} ({used[name]:.1f})" for name, spent_ms in spent.items())
+    print(f"the first question over {NEW:,} new records, ms (of the server's processor): {texts}", flush=True)
 
 
 def wait_sealed(server: Terrazzo, *, timeout_s: float) -> None:

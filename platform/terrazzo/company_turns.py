@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from types import TracebackType
 
 from terrazzo.errors import Throttled
+from terrazzo.ports import at_work
 from terrazzo.reasons import say
 
 _RETRY_AFTER_S = 5.0
@@ -59,7 +60,8 @@ class CompanyTurns:
         mine = asyncio.get_running_loop().create_future()
         waiting.append(mine)
         try:
-            await mine
+            with at_work.Wait():
+                await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
                 self.end(company_id)  # it was let in at the very moment

@@ -13,6 +13,7 @@ from api_rig import Rig, open_rig
 
 from own_platform import Ports, store_through
 from terrazzo.api.kernel.reading_time import ReadingTime
+from terrazzo.company_turns import CompanyTurns
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo.ports.store import TimeSeriesStore
@@ -164,3 +165,36 @@ class TestLooks:
         await looks.look()
         await task
         assert request.is_overdue
+
+    async def test_the_wait_for_the_companys_turn_does_not_count(self) -> None:
+        now, turns = [0.0], CompanyTurns("exports", at_once=4, of_company=1, waiting=4)
+        looks = ReadingTime(60, clock=lambda: now[0])
+
+        async def look(*times_s: float) -> None:
+            for now[0] in times_s:
+                await looks.look()
+
+        async def export(work: Work) -> str:
+            begun = at_work.begin(work)
+            try:
+                async with turns.turn(7):
+                    return await self._read(Work("a piece of it"))
+            except asyncio.CancelledError:
+                return "ended while it waited"
+            finally:
+                at_work.end(begun)
+
+        works = [Work(name, 7, may_end=True) for name in ("first", "second", "third")]
+        first, second, third = (asyncio.create_task(export(work)) for work in works)
+        await until(lambda: works[2].waits)
+        await look(0.0, 59.0, 60.0)
+        await first
+        await until(lambda: not works[1].waits)
+        await look(61.0, 100.0, 119.9)
+        assert [work.is_overdue for work in works] == [True, False, False]
+        await look(120.0)
+        await second
+        await until(lambda: not works[2].waits)
+        assert [work.is_overdue for work in works] == [True, True, False], "it has worked for no second yet"
+        third.cancel()
+        await third

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+import numpy as np
 from parser_kinds import Parser
 
 from terrazzo.backup.manifest import BackupDamaged, id_of, parse_manifest
@@ -34,6 +35,8 @@ from terrazzo.replication.peer_frame import (
     encode_peer_answer,
     encode_peer_frame,
 )
+from terrazzo_adapters.columns.decoded import decode_columns
+from terrazzo_adapters.columns.flat_maps import find_values
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
@@ -50,7 +53,10 @@ def _line(data: bytes) -> object:
     for series in ("g/T1/r", "m/1"):
         encode_line(LinePoint(series, 1, data, 1, 0), writer="w", without=set())
     assert parse_body(body_text(data)) == data
-    return parse_points(data), values_reader(("a", "b"))([data]), carrying([data], {"a", "b"})
+    keys = ("a", "b")
+    find_values([data[:512]] * 2, keys)
+    columns = decode_columns(np.zeros(2, np.int64), [data] * 2, keys)
+    return parse_points(data), values_reader(keys)([data]), carrying([data], {*keys}), columns
 
 
 def _name(text: str) -> object:
@@ -76,6 +82,7 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
     Parser(
         covers=(
             "terrazzo_adapters.columns.points:parse_points",
+            "terrazzo_adapters.columns.decoded:decode_columns",
             "terrazzo_adapters.influxdb.lines:parse_body",
         ),
         run=_line,

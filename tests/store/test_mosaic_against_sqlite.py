@@ -13,7 +13,8 @@ from mosaic_oracle import MosaicOracle, as_points, curves_as_points, same_bucket
 import open_stores
 from length import rounds
 from terrazzo.ports.store import Record, Seen
-from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_adapters.columns import decoded
+from terrazzo_adapters.rocksdb import RocksStore, batch, counts
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -90,6 +91,17 @@ steps = st.one_of(
 @given(life=st.lists(steps, max_size=20))
 def test_a_random_life_answers_as_sqlite_does(new_location, life):
     asyncio.run(live(new_location(), life))
+
+
+@pytest.mark.parametrize("new_location", ["rocksdb"], indirect=True)
+@settings(max_examples=rounds(60, 800), deadline=None, suppress_health_check=list(HealthCheck))
+@given(life=st.lists(steps, max_size=20))
+def test_so_it_does_of_what_is_in_memory_and_decoded_together(new_location, life):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "MANY", 1)
+        patch.setattr(counts, "_FEW", 1)
+        patch.setattr(decoded, "_LEAST_WALKED", 1)
+        asyncio.run(live(new_location(), life))
 
 
 async def live(location, life) -> None:

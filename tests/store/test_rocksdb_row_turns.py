@@ -71,3 +71,23 @@ async def test_one_of_a_company_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     finally:
         gate.open.set()
         await store.close()
+
+
+async def test_who_is_behind_another_long_read_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, store = Gate(monkeypatch), await open_rocks(tmp_path)
+    works = [Work("export", 1), Work("export", 1)]
+
+    async def read(work: Work) -> None:
+        at_work.begin(work)
+        await rows(store)
+
+    try:
+        reading = [asyncio.create_task(read(work)) for work in works]
+        await until(lambda: gate.inside == 1)
+        assert [work.waits is not None for work in works] == [False, True]
+        gate.open.set()
+        await asyncio.gather(*reading)
+        assert [work.waits for work in works] == [None, None]
+    finally:
+        gate.open.set()
+        await store.close()

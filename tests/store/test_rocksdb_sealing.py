@@ -115,6 +115,37 @@ async def test_what_comes_while_a_range_is_sealed_keeps_it_from_being_sealed(sto
     assert await every(store, "g/T1/r") == [*records[1:4], grid(3, 1), *records[4:6], grid(5, 1), *records[6:]]
 
 
+async def test_a_replacement_elsewhere_keeps_no_range_from_being_sealed(store: RocksStore) -> None:
+    records = [grid(place) for place in range(12)]
+    await store.append([*records, *(mosaic(place) for place in range(12))])
+    engine, job = store._engine, Job(1, T0 + STEP, T0 + 4 * STEP, 4, tight=False)
+
+    def made(view: object) -> sealing_module.SealedRange:
+        return sealing_module.seal(
+            view, job, lambda chunk, tight: open_stores._HERE.encode(chunk, mosaic=False, tight=tight)
+        )
+
+    async def sealed_beside(series: str, first: int, last: int, new: list[Record]) -> bool:
+        begun = engine.begin_seal(job)
+        sealed = engine.database.read(made)
+        assert await store.replace(series, T0 + first * STEP, T0 + last * STEP, new, given=Seen([], 0))
+        return engine.keep_sealed(sealed, begun)
+
+    assert not await sealed_beside("g/T1/r", 4, 6, [grid(4, 7)])
+    assert await sealed_beside("g/T1/r", 6, 7, [grid(6, 7)])
+    assert kinds(store)["s"] == 1
+    assert await sealed_beside("m/1", 0, 9, [])
+    assert not await sealed_beside("g/T1/r", 0, 1, []), "the segment, of which a part is replaced, ends in the range"
+    assert await every(store, "g/T1/r") == [*records[2:4], grid(4, 7), grid(6, 7), *records[8:]]
+    assert await every(store, "m/1") == [mosaic(place) for place in (10, 11)]
+    assert (await store.page(["g/T1/r"], T0, END, offset=0, limit=0)).total == 8
+
+
+async def test_what_replacements_write_is_sealed_as_what_is_appended(store: RocksStore) -> None:
+    assert await store.replace("m/1", T0, END, [mosaic(place) for place in range(200)], given=Seen([], 0))
+    assert store._engine.fresh.full(200) == [1]
+
+
 async def test_only_a_full_block_or_what_is_old_is_sealed(store: RocksStore) -> None:
     await store.append([grid(place) for place in range(100)])
     assert job(store, Rule(cutoff_us=T0, block=100)) is None

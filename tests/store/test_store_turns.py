@@ -20,6 +20,31 @@ from terrazzo_adapters.keyvalue.readers import Readers
 from waiting import until
 
 
+async def test_a_query_waits_until_a_thread_begins_with_it(tmp_path: Path) -> None:
+    store, gate, begun = await open_rocks(tmp_path), threading.Event(), []
+    works = [Work("page", 1) for _ in range(3)]
+
+    async def ask(work: Work) -> None:
+        at_work.begin(work)
+
+        def long(view: object) -> None:
+            begun.append(work)
+            gate.wait(30)
+
+        await store._read(long)
+
+    asking = [asyncio.create_task(ask(work)) for work in works]
+    try:
+        await until(lambda: len(begun) == 2)
+        assert [work.waits is not None for work in works] == [False, False, True]
+        gate.set()
+        await asyncio.gather(*asking)
+        assert [work.waits for work in works] == [None] * 3
+    finally:
+        gate.set()
+        await store.close()
+
+
 async def test_long_queries_of_a_company_leave_a_thread_to_the_others(tmp_path: Path) -> None:
     store, gate, begun = await open_rocks(tmp_path), threading.Event(), []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,27 +70,28 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
         times.append(time_us)
         every.append(points)
     times_us = np.array(times, np.int64)
-    columns = {key: _build(times_us, [points.get(key) for points in every]) for key in keys}
+    columns = {key: build_column(times_us, [points.get(key) for points in every]) for key in keys}
     return {key: column for key, column in columns.items() if len(column.times_us)}
 
 
-def read_columns(
-    times_us: NDArray[np.int64],
-    bodies: Sequence[bytes],
-    keys: Sequence[str],
-    read: Callable[[Sequence[bytes]], Sequence[Sequence[Value]]],
-) -> dict[str, PointColumn]:
-    """The columns of ``keys`` from times and bodies, in order; ``read`` returns the bodies' values of each key."""
-    columns = {key: _build(times_us, values) for key, values in zip(keys, read(bodies), strict=True)}
-    return {key: column for key, column in columns.items() if len(column.times_us)}
+def joined(columns: Sequence[PointColumn]) -> PointColumn:
+    """The points of all, those of a later column behind the others."""
+    texts: list[str] = []
+    numbers: list[NDArray[np.float64]] = []
+    for column in columns:
+        numbers.append(np.where(column.kinds == TEXT, column.numbers + len(texts), column.numbers))
+        texts += column.texts
+    times_us = np.concatenate([column.times_us for column in columns])
+    kinds = np.concatenate([column.kinds for column in columns])
+    return PointColumn(times_us, kinds, np.concatenate(numbers), texts)
 
 
-def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
+def build_column(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
     """The column of one name; ``values`` has null where the record has no point of it."""
     types = set(map(type, values))
     if type(None) in types:
         there = np.array([value is not None for value in values], np.bool_)
-        return _build(times_us[there], [value for value in values if value is not None])
+        return build_column(times_us[there], [value for value in values if value is not None])
     if types <= _NUMBERS:
         column = PointColumn(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
         return column.where(np.isfinite(column.numbers))

@@ -51,20 +51,20 @@ ValuesReader = Callable[[Sequence[bytes]], Sequence[Sequence[Value]]]
 
 @lru_cache(maxsize=256)
 def values_reader(keys: tuple[str, ...]) -> ValuesReader:
-    """Makes a function that reads the values of these names from bodies of mosaic records (flat maps).
+    """Makes a function that reads the values of these names from bodies.
 
-    It decodes all bodies at once and skips other names: ten times as fast as ``parse_points``.
+    It decodes many bodies at once and skips other names: ten times as fast as ``parse_points``.
     """
-    chosen = _chosen(keys)
+    chosen = None if any("." in key for key in keys) else _chosen(keys)  # of nested maps only all of it tells
     if chosen is None:
         return lambda bodies: _values(bodies, keys)
-    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
+    structs, fields = _structs_reader(chosen), chosen.__struct_fields__
 
     def read(bodies: Sequence[bytes]) -> Sequence[Sequence[Value]]:
         columns: list[list[Value]] = [[] for _ in fields]
         for some in _together(bodies):
             try:
-                found = decode(_as_list(some))
+                found = structs(some)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 told = _values(some, keys)
             else:
@@ -76,12 +76,35 @@ def values_reader(keys: tuple[str, ...]) -> ValuesReader:
     return read
 
 
+def _structs_reader(chosen: type[msgspec.Struct]) -> Callable[[Sequence[bytes]], list[Any]]:
+    """Makes a function that decodes bodies, all of them JSON or all MessagePack; raises where one doesn't fit."""
+    from_msgpack = msgspec.msgpack.Decoder(list[chosen]).decode  # type: ignore[valid-type]
+    from_json = msgspec.json.Decoder(chosen).decode
+
+    def read(bodies: Sequence[bytes]) -> list[Any]:
+        return list(map(from_json, bodies)) if _are_json(bodies) else from_msgpack(_as_list(bodies))
+
+    return read
+
+
+def _are_json(bodies: Sequence[bytes]) -> bool:
+    """Whether all are objects of JSON.
+
+    Raises:
+        UnicodeDecodeError: something in one of them is no text, be it skipped.
+    """
+    if {body[:1] for body in bodies} != {b"{"}:
+        return False
+    text = b"".join(bodies)
+    return text.isascii() or bool(text.decode())
+
+
 def carrying(bodies: Sequence[bytes], keys: Set[str]) -> Sequence[bool]:
     """Which bodies carry at least one of the names, be it null."""
-    read = None if any("." in key for key in keys) else _carrying_reader(tuple(sorted(keys)))  # none of nested maps
+    chosen = None if any("." in key for key in keys) else _carrying_reader(tuple(sorted(keys)))
     found: list[bool] = []
     for some in _together(bodies):
-        told = read(some) if read is not None and some[0][:1] != b"{" else None
+        told = None if chosen is None else chosen(some)
         found += [not keys.isdisjoint(parse_points(body)) for body in some] if told is None else told
     return found
 
@@ -91,11 +114,11 @@ def _carrying_reader(keys: tuple[str, ...]) -> Callable[[Sequence[bytes]], Seque
     chosen = _chosen(keys)
     if chosen is None:
         return lambda _: None
-    decode, fields = msgspec.msgpack.Decoder(list[chosen]).decode, chosen.__struct_fields__  # type: ignore[valid-type]
+    structs, fields = _structs_reader(chosen), chosen.__struct_fields__
 
     def read(bodies: Sequence[bytes]) -> Sequence[bool] | None:
         try:
-            found = decode(_as_list(bodies))
+            found = structs(bodies)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         columns = [[value is not UNSET for value in map(attrgetter(field), found)] for field in fields]

@@ -95,6 +95,10 @@ class Readers:
             self._start_thread()
         return answer
 
+    def is_free_for(self, company_id: int) -> bool:
+        """Whether a thread would begin at once with a query of a company."""
+        return bool(self._idle) and self._working.get(company_id, 0) < self._of_company
+
     def close(self) -> None:
         """Answers what waits, and ends the threads."""
         with self._lock:

@@ -26,6 +26,9 @@ from terrazzo_adapters.rocksdb.keys import (
 _FIRST = itemgetter(0)
 _KEPT_NOTE = 2_048  # bytes: what a longer one was before is read, so that those which are kept have a size
 
+MANY = 8
+"""Records of a series in one commit that are worth being kept in memory."""
+
 SeriesHour = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
 
@@ -34,7 +37,8 @@ SeriesHour = int
 class EncodedBatch:
     """One commit. ``counts``: the new value of each counter that changes; ``added``: by how much it rises.
 
-    ``touched``: the hours of mosaic series that it adds records to.
+    ``touched``: the hours of mosaic series that it adds records to; ``runs``: ids of series with many records, each
+    with these in order of time.
     """
 
     entries: list[tuple[bytes, bytes]]
@@ -44,6 +48,7 @@ class EncodedBatch:
     first_arrival: int
     last_arrival: int
     touched: list[SeriesHour]
+    runs: Sequence[tuple[int, Arrivals]] = ()
     notes: Mapping[bytes, bytes | None] = field(default_factory=dict)
     notes_before: Mapping[bytes, bytes | None] = field(default_factory=dict)
 
@@ -167,7 +172,8 @@ def encode_batch(
     """
     new_ids: dict[str, int] = {}
     added: dict[SeriesHour, int] = {}
-    stored = _record_entries(records, catalogue, new_ids, added)
+    runs: list[tuple[int, Arrivals]] = []
+    stored = _record_entries(records, catalogue, new_ids, added, runs)
     known = catalogue.counts
     counts = {slot: count + (known[slot] if slot in known else stored_count(slot)) for slot, count in added.items()}
     last_arrival = catalogue.arrival + len(records)
@@ -179,11 +185,15 @@ def encode_batch(
     entries.append((LAST_ARRIVAL, pack_number(last_arrival)))
     entries.sort()  # RocksDB's memtable takes neighbours in half the time
     entries += stored  # keys of records are above all of these
-    return EncodedBatch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched)
+    return EncodedBatch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched, runs)
 
 
 def _record_entries(
-    records: Sequence[Record], catalogue: SeriesCatalogue, new_ids: dict[str, int], added: dict[SeriesHour, int]
+    records: Sequence[Record],
+    catalogue: SeriesCatalogue,
+    new_ids: dict[str, int],
+    added: dict[SeriesHour, int],
+    many: list[tuple[int, Arrivals]],
 ) -> list[tuple[bytes, bytes]]:
     """The entries of the records in key order; grouped by series, because a commit has many records of few series."""
     runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
@@ -206,6 +216,8 @@ def _record_entries(
             added[series_id << 32 | hour] = len(run)
         else:
             _count_hours(run, series_id << 32, added)
+        if len(run) >= MANY:
+            many.append((series_id, run))
         entries += pack(series_id, run)
     return entries
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from rocksdict import RdictIter
 
 from terrazzo.ports.store import Figures, Undivided
-from terrazzo_adapters.columns.column import TEXT, PointColumn, build_columns, encode_column, parse_column, read_columns
+from terrazzo_adapters.columns.column import PointColumn, build_columns, encode_column, joined, parse_column
 from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.name_tally import make_tally
-from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
+from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.columns.rollup import HOUR_US, PARTS_US, chosen, outside, with_points
 from terrazzo_adapters.columns.strip import Stone, Strip, beside, lay
@@ -26,11 +26,12 @@ from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
-from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
+from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, together, walk_hours
 from terrazzo_adapters.rocksdb.keys import LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
 from terrazzo_adapters.rocksdb.sealed import guarded
 from terrazzo_adapters.rocksdb.segment_cache import cache
+from terrazzo_adapters.rocksdb.unsealed import records
 from terrazzo_adapters.segments.parts import made_part
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ _NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(
 __all__ = ["Extremes", "Resampler", "build_hour", "column_piece", "feed"]
 
 _PIECE_POINTS = 50_000
-_DECODED = 10_000  # records that are decoded together
 _RUN_STRETCHES = 2_000  # segments by names that are answered for in one piece: of each some hundred hours
 _STRIP_BYTES = 4 << 20  # of one name, about five years of hours
 _NO_TIMES = np.zeros(0, np.int64)
@@ -113,7 +113,7 @@ def _pieces(
 ) -> Iterator[_Piece]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
-        rows = _Rows(view, series_id, keys, start_us, end_us, is_mosaic=series.startswith("m/"))
+        rows = _Rows(view, series_id, keys, start_us, end_us)
         figures = _RunFigures(view, series_id, keys, undivided)
         next_us = start_us
         for extent in _singled(extents_up(view, series_id, start_us, end_us), rows, figures, (start_us, end_us)):
@@ -303,25 +303,17 @@ def _merged(columns: Sequence[PointColumn]) -> PointColumn:
     filled = [column for column in columns if len(column.times_us)]
     if len(filled) < 2:
         return filled[0] if filled else _NO_POINTS
-    texts: list[str] = []
-    numbers: list[NDArray[np.float64]] = []
-    for column in filled:
-        numbers.append(np.where(column.kinds == TEXT, column.numbers + len(texts), column.numbers))
-        texts += column.texts
-    times_us = np.concatenate([column.times_us for column in filled])
-    kinds = np.concatenate([column.kinds for column in filled])
-    order = np.argsort(times_us, kind="stable")
-    return PointColumn(times_us[order], kinds[order], np.concatenate(numbers)[order], texts)
+    every = joined(filled)
+    order = np.argsort(every.times_us, kind="stable")
+    return PointColumn(every.times_us[order], every.kinds[order], every.numbers[order], every.texts)
 
 
 class _Rows:
     """The columns of records that are not sealed: of hours, which are walked once."""
 
-    def __init__(
-        self, view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int, *, is_mosaic: bool
-    ) -> None:
+    def __init__(self, view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int) -> None:
         self._view, self._series_id, self._keys = view, series_id, keys
-        self._cursor, self._read = view.iter(), values_reader(tuple(keys)) if is_mosaic else None
+        self._cursor = view.iter()
         self._hours = walk_hours(view, series_id, start_us, end_us)
         self._held: deque[Hour] = deque()  # those that the next range may need, too
 
@@ -330,10 +322,10 @@ class _Rows:
         while self._held and (self._held[0].number + 1) * HOUR_US <= start_us:
             self._held.popleft()
         hours = chain(tuple(self._held), self._further()) if start_us <= end_us else iter(())
-        for together in _together(hours, start_us, end_us):
+        for some in together(hours, start_us, end_us):
             still_wanted()
-            until_us = min((together[-1].number + 1) * HOUR_US - 1, end_us)
-            yield _Piece(self._columns(together, start_us, end_us), until_us)
+            until_us = min((some[-1].number + 1) * HOUR_US - 1, end_us)
+            yield _Piece(self._columns(some, start_us, end_us), until_us)
 
     def has_some(self, start_us: int, end_us: int) -> bool:
         """Whether there may be records in a range, which comes in order."""
@@ -354,39 +346,9 @@ class _Rows:
 
     def _columns(self, hours: Sequence[Hour], start_us: int, end_us: int) -> Columns:
         if hours[0].tally is None:
-            span = hours[0].cut(start_us, end_us)[0], hours[-1].cut(start_us, end_us)[1]
-            return {**_decoded(self._view, self._series_id, self._keys, self._read, *span)}
+            return {**records.columns(self._view, self._series_id, hours, start_us, end_us, self._keys)}
         stored = _stored(self._cursor, self._series_id, hours[0], self._keys)
         return {key: column.between(start_us, end_us) for key, column in stored.items()}
-
-
-def _together(hours: Iterable[Hour], start_us: int, end_us: int) -> Iterator[list[Hour]]:
-    """The hours that overlap a range: some in a row whose records are decoded together, others alone."""
-    found: list[Hour] = []
-    for hour in hours:
-        if hour.number * HOUR_US > end_us:
-            break
-        if (hour.number + 1) * HOUR_US <= start_us:
-            continue
-        if found and (hour.tally is not None or sum(each.count for each in found) + hour.count > _DECODED):
-            yield found
-            found = []
-        if hour.tally is not None:
-            yield [hour]
-        else:
-            found.append(hour)
-    if found:
-        yield found
-
-
-def _decoded(
-    view: View, series_id: int, keys: Sequence[str], read: ValuesReader | None, start_us: int, end_us: int
-) -> dict[str, PointColumn]:
-    if read is None:
-        timed = _timed(view, series_id, start_us, end_us)
-        return build_columns(((time_us, parse_points(body)) for time_us, body in timed), keys)
-    rows = blocks.rows(view, series_id, start_us, end_us)
-    return read_columns(np.frombuffer(rows.orders, ">u8")[::2].astype(np.int64), rows.bodies, keys, read)
 
 
 def _timed(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[int, bytes]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Protocol
@@ -16,10 +16,11 @@ from terrazzo_adapters.keyvalue.readers import still_wanted
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
-from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
+from terrazzo_adapters.rocksdb.hours import Hour, together, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US
 from terrazzo_adapters.rocksdb.segment_cache import cache
 
+_FEW = 256  # records
 _MOST_KNOWN, _KNOWN_BYTES = 10_000, 150  # segments of which it is kept how many carry some names; of each
 
 
@@ -72,10 +73,11 @@ class Counts:
 
 
 def _parts(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[_Part]:
-    for hour in walk_hours(view, series_id, start_us, end_us):
+    for some in together(walk_hours(view, series_id, start_us, end_us), start_us, end_us):
         still_wanted()
-        of_hour = partial(_count_in_hour, view, series_id, hour, keys)
-        yield _Part(*hour.cut(start_us, end_us), of_hour(start_us, end_us), of_hour)
+        for hour, inside in zip(some, _counts_in_hours(view, series_id, some, keys, start_us, end_us), strict=True):
+            of_hour = partial(_count_in_hour, view, series_id, hour, keys)
+            yield _Part(*hour.cut(start_us, end_us), inside, of_hour)
     known = _Known(series_id, keys)
     for extent in extents_up(view, series_id, start_us, end_us):
         still_wanted()
@@ -114,6 +116,20 @@ class _Known:
             self._memory.keep(self._part, every, _KNOWN_BYTES * len(every) + len(self._part))
 
 
+def _counts_in_hours(
+    view: View, series_id: int, hours: Sequence[Hour], keys: Set[str], start_us: int, end_us: int
+) -> list[int]:
+    """As ``_count_in_hour`` of each; those that have no tallies are decoded together."""
+    if not keys or hours[0].tally is not None:
+        return [_count_in_hour(view, series_id, hour, keys, start_us, end_us) for hour in hours]
+    if sum(hour.count for hour in hours) < _FEW:
+        rows = (blocks.rows(view, series_id, *hour.cut(start_us, end_us)) for hour in hours)
+        return [sum(carrying(each.bodies, keys)) for each in rows]
+    from terrazzo_adapters.rocksdb.unsealed.records import counts_carrying  # its library is heavy
+
+    return counts_carrying(view, series_id, hours, start_us, end_us, keys)
+
+
 def _count_in_hour(view: View, series_id: int, hour: Hour, keys: Set[str], start_us: int, end_us: int) -> int:
     """The number of an hour's records that are in the range and carry the names.
 
@@ -126,8 +142,7 @@ def _count_in_hour(view: View, series_id: int, hour: Hour, keys: Set[str], start
         return hour.tally.carrying(keys)
     if hour.tally is not None and keys.isdisjoint(hour.tally.names):
         return 0
-    rows = blocks.rows(view, series_id, *hour.cut(start_us, end_us))
-    return sum(carrying(rows.bodies, keys))
+    return sum(_counts_in_hours(view, series_id, [replace(hour, tally=None)], keys, start_us, end_us))
 
 
 def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rocksdict import Snapshot
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase
@@ -35,10 +39,15 @@ from terrazzo_adapters.rocksdb.reads import has_record_before, has_record_from, 
 from terrazzo_adapters.rocksdb.replacement import ReplacedRange, ReplacementBatch, find_replaced
 from terrazzo_adapters.rocksdb.retention import fill_drop, find_expired
 from terrazzo_adapters.rocksdb.sealing import Job, SealedRange, Watch
+from terrazzo_adapters.rocksdb.unsealed.recent import Recent
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _WHAT = "time-series store"
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
 _MOST_NOTES = 20_000
+_RECENT_PART = 2  # of the memory for what was read last: as much for what came last
 
 
 class Engine:
@@ -49,7 +58,9 @@ class Engine:
         self._catalogue = SeriesCatalogue({}, 1, 0, {}, set(), {})
         self.generation = 0
         """Rises with each opening, replacement and deletion: what was read before may be gone since."""
+        self._removals = 0  # of any series: openings and deletions
         self.fresh = Fresh()
+        self.recent = Recent(cache_bytes // _RECENT_PART)
         self._watch: Watch | None = None
         self._unsettled: EncodedBatch | None = None  # reported as failed, yet perhaps on disk
 
@@ -61,8 +72,9 @@ class Engine:
         """
         self.database.open()
         self.generation += 1
+        self._removals += 1
         try:
-            with self.database.translated_errors():
+            with self.recent.removing(), self.database.translated_errors():
                 self._undo_unsettled()
                 self._catalogue = _load_catalogue(self.database)
         except StoreUnavailable as error:
@@ -89,6 +101,7 @@ class Engine:
         else:
             self._catalogue.accept(batch, time.monotonic())
             self.fresh.add(batch.added)
+            self.recent.add(batch.runs, batch.counts, batch.added)
             if self._watch is not None:
                 self._watch.on_append(records, batch.added, self._catalogue.ids)
 
@@ -113,11 +126,13 @@ class Engine:
         time_us = min(max(time_us, 0), LATEST_US + 1)
         try:
             expired = self.database.read(find_expired, self._catalogue.ids, time_us)
-            self.database.commit(lambda batch: fill_drop(batch, expired, time_us))
+            with self.recent.removing():
+                self.database.commit(lambda batch: fill_drop(batch, expired, time_us))
         except StoreUnavailable as error:
             self._recover(error, None)
             return
         self.generation += 1
+        self._removals += 1
         self._catalogue.counts.clear()
         for each in expired:
             if each.remaining is None:
@@ -139,12 +154,17 @@ class Engine:
         if there != given.total:
             return False
         replacement = self._encode_replacement(series, start_us, end_us, records)
+        series_id = self._catalogue.ids.get(series, replacement.batch.new_ids.get(series, 0))
         try:
-            self.database.commit(replacement.fill)
+            with self.recent.removing((series_id << 32, series_id << 32 | 0xFFFFFFFF)):
+                self.database.commit(replacement.fill)
         except StoreUnavailable as error:
             self._recover(error, None)
         self.generation += 1
+        if self._watch is not None:
+            self._watch.on_replace(series_id, *replacement.span(start_us, end_us))
         self._accept_replacement(series, replacement)
+        self.fresh.add(replacement.batch.added)
         return True
 
     def _encode_replacement(
@@ -220,22 +240,23 @@ class Engine:
         """Watches a range that is about to be read and sealed. The result is for ``keep_sealed``."""
         self._ensure_open()
         self._watch = Watch(job)
-        return self.generation
+        return self._removals
 
-    def keep_sealed(self, sealed: SealedRange, generation: int) -> bool:
+    def keep_sealed(self, sealed: SealedRange, removals: int) -> bool:
         """Puts segments in the place of what they were made of; False, and no change, if that changed meanwhile.
 
         Raises as ``append``.
         """
         watch, self._watch = self._watch, None
         self._ensure_open()
-        if watch is None or watch.job != sealed.job or watch.is_broken or generation != self.generation:
+        if watch is None or watch.job != sealed.job or watch.is_broken or removals != self._removals:
             return False
         with self.database.translated_errors():
             left = {slot: self._stored_count(slot) - count for slot, count in sealed.rows.items()}
         mosaic = self.is_mosaic(sealed.job.series_id)
         try:
-            self.database.commit(lambda batch: sealed.fill(batch, left, mosaic=mosaic), sync=False)
+            with self.recent.removing(sealed.job.slots()):
+                self.database.commit(lambda batch: sealed.fill(batch, left, mosaic=mosaic), sync=False)
         except StoreUnavailable as error:
             self._recover(error, None)
         catalogue, now_s = self._catalogue, time.monotonic()
@@ -267,6 +288,10 @@ class Engine:
         """
         self._ensure_open()
         self.database.checkpoint(path)
+
+    def read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As ``database.read``, on any thread; what came lately ``query`` finds in memory."""
+        return self.recent.read(partial(self.database.read, query, *args, **kwargs))
 
     def _ensure_open(self) -> None:
         if not self.database.is_open:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +11,8 @@ from rocksdict import WriteBatch
 from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, count_hour, count_key, mark_key, parse_number, tally_key
+
+_TOGETHER = 10_000  # records that are decoded at once
 
 _decoder = msgspec.msgpack.Decoder(HourTally)
 
@@ -47,6 +49,25 @@ def walk_hours(view: View, series_id: int, start_us: int, end_us: int, *, backwa
         tally = _decoder.decode(ahead[1]) if ahead is not None and ahead[0][1:] == place else None
         count = parse_number(value)
         yield Hour(count_hour(key), count, tally if tally is not None and tally.count == count else None)
+
+
+def together(hours: Iterable[Hour], start_us: int, end_us: int) -> Iterator[list[Hour]]:
+    """The hours that overlap a range: some in a row whose records are decoded together, others alone."""
+    found: list[Hour] = []
+    for hour in hours:
+        if hour.number * HOUR_US > end_us:
+            break
+        if (hour.number + 1) * HOUR_US <= start_us:
+            continue
+        if found and (hour.tally is not None or sum(each.count for each in found) + hour.count > _TOGETHER):
+            yield found
+            found = []
+        if hour.tally is not None:
+            yield [hour]
+        else:
+            found.append(hour)
+    if found:
+        yield found
 
 
 def _up(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

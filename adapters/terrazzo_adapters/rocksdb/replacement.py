@@ -61,6 +61,12 @@ class ReplacementBatch:
                 batch.delete(mark)
         self.batch.fill(batch)
 
+    def span(self, start_us: int, end_us: int) -> tuple[int, int]:
+        """What a replacement of a range changes the entries of, both inclusive: segments and blocks across its ends."""
+        first_us = min([start_us, *(extent.first_us for extent in self.segments)])
+        last_us = max([end_us, *(extent.last_us for extent in self.segments)])
+        return first_us - blocks.SPAN_US, last_us + blocks.SPAN_US
+
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:

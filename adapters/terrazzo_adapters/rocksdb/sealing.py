@@ -87,7 +87,7 @@ class Job(NamedTuple):
 
 
 class Watch:
-    """Says whether records came into a range since it was read."""
+    """Says whether records came into a range since it was read, or were replaced in it."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -102,6 +102,11 @@ class Watch:
                 for record in records
                 if ids.get(record.series) == self.job.series_id
             )
+
+    def on_replace(self, series_id: int, first_us: int, last_us: int) -> None:
+        """Takes note of a replacement, and of the times of the entries that it has changed."""
+        overlaps = first_us <= self.job.end_us and last_us >= self.job.start_us
+        self.is_broken = self.is_broken or (series_id == self.job.series_id and overlaps)
 
 
 def next_job(view: View, series_id: int, from_us: int, rule: Rule) -> Job | None:

@@ -116,15 +116,13 @@ class RocksStore(Queries):
         if held is not None:
             return [held]
         self._check_open()
-        return await self._readers.ask(
-            at_work.company_id(), partial(self._latest, series, limit, frozenset(keys), most_bytes)
-        )
+        return await self._ask(partial(self._latest, series, limit, frozenset(keys), most_bytes))
 
     def stats(self) -> StoreStats:
         """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
         sealing, kept = self._sealer.stats, segment_cache.stats()
         return StoreStats(
-            memory={**self._memory, "segments": kept.bytes},
+            memory={**self._memory, "segments": kept.bytes, "recent": self._engine.recent.bytes},
             sealed_records=sealing.sealed_records,
             sealing_failures=sealing.failures,
             unsealed_records=sealing.unsealed_records,
@@ -258,9 +256,22 @@ class RocksStore(Queries):
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._check_open()
+        work = partial(self._engine.read, query, *args, **kwargs)
+        return await self._ask(counted_for(at_work.company_id(), work))
+
+    async def _ask(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns, of which a thread does it in the company's turn."""
         company_id = at_work.company_id()
-        work = partial(self._engine.database.read, query, *args, **kwargs)
-        return await self._readers.ask(company_id, counted_for(company_id, work))
+        if self._readers.is_free_for(company_id):
+            return await self._readers.ask(company_id, work)
+        wait = at_work.Wait()
+
+        def begin() -> T:
+            wait.end()
+            return work()
+
+        with wait:
+            return await self._readers.ask(company_id, begin)
 
     async def _read_rows(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One of a company at a time: two share the interpreter with the event loop, and are done no sooner."""
@@ -268,8 +279,12 @@ class RocksStore(Queries):
         turn = self._row_turns.get(company_id)
         if turn is None:
             turn = self._row_turns[company_id] = asyncio.Lock()
-        async with turn:
+        with at_work.Wait():
+            await turn.acquire()
+        try:
             return await self._read(query, *args, **kwargs)
+        finally:
+            turn.release()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -7,6 +7,7 @@ on a connection) notes its name in ``Entry.who``.
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -20,10 +21,36 @@ class Work(msgspec.Struct, eq=False):
     task: asyncio.Task[Any] | None = None  # that does it
     before: Work | None = None  # what it did before, and does again
     may_end: bool = False  # at any moment, and nothing is the worse for it
+    waits: Wait | None = None  # for its turn: nothing is done for it meanwhile
     is_overdue: bool = False  # it is being ended, as it took too long
 
     def __str__(self) -> str:
         return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
+
+
+class Wait:
+    """The current task waits for its turn, from now on until ``end``, which any thread may call, and more than once."""
+
+    __slots__ = ("_works",)
+
+    def __init__(self) -> None:
+        self._works = _chain(_noted.get(_current_task()))
+        for work in self._works:
+            work.waits = self
+
+    def end(self) -> None:
+        """Its turn has come, or it waits no longer."""
+        for work in self._works:
+            if work.waits is self:
+                work.waits = None
+
+    def __enter__(self) -> None:
+        """A context ends it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
 
 
 _noted: dict[asyncio.Task[Any] | None, Work] = {}  # of no task there is no note
@@ -55,12 +82,15 @@ def end(begun: Work) -> None:
 
 def under_way() -> list[Work]:
     """All that is noted by tasks, what they do again afterwards too."""
+    return [work for noted_work in _noted.values() for work in _chain(noted_work)]
+
+
+def _chain(work: Work | None) -> list[Work]:
+    """A task's work, and what it does again afterwards."""
     found = []
-    for noted_work in _noted.values():
-        work: Work | None = noted_work
-        while work is not None:
-            found.append(work)
-            work = work.before
+    while work is not None:
+        found.append(work)
+        work = work.before
     return found
 
 

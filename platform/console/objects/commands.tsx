@@ -96,7 +96,7 @@ function Last({ row }: { row: ObjectItem }) {
       <ul class="controls">
         {found.data.map((each) => (
           <li key={each.uid}>
-            <Name text={`${each.command} = ${each.value}`} />
+            <Name text={each.value ? `${each.command} = ${each.value}` : each.command} />
             <span class="dim">
               <Age at={each.queued} />
             </span>

@@ -196,6 +196,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
     [id],
     300_000,
   );
+  const hasRanges = variables.some((each) => rangeOf(each) !== "");
   if (!variables.length) return <Empty title={t(w.noVariables)}>{t(w.noVariablesDo)}</Empty>;
   return (
     <div class="scroll">
@@ -208,7 +209,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
             <th>{t(common.name)}</th>
             <th class="num">{t(common.value)}</th>
             <th>{t(w.unit)}</th>
-            <th class="narrow-hide">{t(w.range)}</th>
+            {hasRanges && <th class="narrow-hide">{t(w.range)}</th>}
             <th class="narrow-hide">{t(w.day)}</th>
             <th class="narrow-hide">{t(w.from)}</th>
             <th class="num">{t(w.age)}</th>
@@ -216,7 +217,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
         </thead>
         <tbody>
           {variables.map((each) => (
-            <VariableRow key={each.code} row={each} isDrawn={drawn.includes(each.code)} onDraw={onDraw} day={sparks.data?.[each.code]?.values ?? []} />
+            <VariableRow key={each.code} row={each} hasRange={hasRanges} isDrawn={drawn.includes(each.code)} onDraw={onDraw} day={sparks.data?.[each.code]?.values ?? []} />
           ))}
         </tbody>
       </table>
@@ -224,8 +225,8 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
   );
 }
 
-function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (code: string) => void; day: number[] }) {
-  const { row, isDrawn, onDraw, day } = props;
+function VariableRow(props: { row: ObjectVariable; hasRange: boolean; isDrawn: boolean; onDraw: (code: string) => void; day: number[] }) {
+  const { row, hasRange, isDrawn, onDraw, day } = props;
   const value = row.value as Value;
   const severity = severityOf(row, value);
   const name = labelOf(row);
@@ -243,7 +244,7 @@ function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (co
       <td class="dim">
         <Name text={row.unit} />
       </td>
-      <td class="narrow-hide dim nowrap">{rangeOf(row)}</td>
+      {hasRange && <td class="narrow-hide dim nowrap">{rangeOf(row)}</td>}
       <td class="narrow-hide spark-cell">{day.length > 1 && <Spark values={day} label={`${name}: ${t(w.day)}`} />}</td>
       <td class="narrow-hide dim">
         <Name mono text={row.code} />

@@ -51,7 +51,7 @@ export function Records({ row }: { row: ObjectItem }) {
               <span class="dim">
                 <Name text={each.staff_name} />
               </span>
-              <span class="dim nowrap">{each.service_at}</span>
+              <span class="dim nowrap">{each.service_at.slice(0, 10)}</span>
             </li>
           ))}
         </ul>

@@ -141,6 +141,8 @@ SPECIAL: dict[str, Special] = {
         fields={"address": "10.0.0.1"}, unmarked="nobody was refused", code=10403, stranger=10403
     ),
     "get_broker_status": Special(unmarked="counters of all companies together"),
+    "get_intake": Special(unmarked="counters only"),
+    "recall_commands": Special(fields={"uids": ["@command"]}),
     "get_platform_status": Special(unmarked="the machine is of all", code=10403, stranger=10403),
     "get_retained_list": Special(fields={"filter": None}, unmarked="nothing is retained here"),
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
@@ -279,6 +281,7 @@ async def fill(rig: Rig, world: World) -> None:
     series = {f"g/{uid}/r": report, f"x/{uid}": reject, f"m/{world.main['object']}": mosaic}
     await rig.services.store.append([Record(name, at, body) for name, body in series.items()])
     await rig.call("publish_terminal_command", terminal_id=uid, command="SP1", value=MARK)
+    world.main["command"] = (await rig.call("get_command_list", terminal_id=uid))["data"][0]["uid"]
     for kind in ("statistics", "calculate", "balance"):
         await rig.call(f"start_{kind}", uid=world.main[kind])
     await rig.services.analysis.work()

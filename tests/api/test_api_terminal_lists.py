@@ -90,6 +90,17 @@ async def test_filters_and_orders(rig: Rig) -> None:
     assert await listed(rig, "stranger", online=0) == ["away"]
 
 
+async def test_who_is_connected_and_says_nothing(rig: Rig) -> None:
+    await five(rig)
+    for uid, reported_s in (("t2", 10), ("t4", 30), ("t3", 5)):
+        rig.presence.trace(uid).last_telemetry_us = AT_US + reported_s * SECOND_US
+    assert await listed(rig, silent_since="2026-05-28 20:27:00") == ["t2"]
+    assert await listed(rig, silent_since="2026-05-28 20:28:00") == ["t2", "t4"]
+    assert await listed(rig, silent_since="2026-05-28 20:28:00", tags=["cellar"]) == ["t4"]
+    assert await listed(rig, silent_since="2026-05-28 20:26:41") == []
+    assert await listed(rig, "stranger", silent_since="2026-05-28 20:28:00") == []
+
+
 async def test_who_was_refused_lately(rig: Rig) -> None:
     await five(rig)
     for uid in ("t4", "t2"):
@@ -137,6 +148,7 @@ def test_each_list_that_is_a_bare_array_says_its_total_in_the_document() -> None
         "event_definition",
         "variable_definition",
         "object_variable",
+        "object_dashboard",
         "presence",
     )
     others = ("search", *(f"{step}_events" for step in ("acknowledge", "clear", "comment", "shelve")))

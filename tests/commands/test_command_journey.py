@@ -301,9 +301,9 @@ async def test_pages_are_a_companys_own(site, company):
     assert [(row["terminal_id"], row["value"]) for row in page.rows] == [("t1", "1"), ("t1", "0")]
     assert (await site.commands.page(company.actor, terminal_id="t2")).total == 3
     assert (await site.commands.page(company.actor, terminal_id="t3")).total == 0
-    assert (await site.commands.page(company.actor, state="delivered")).total == 0
-    assert (await site.commands.page(company.actor, state="queued", page_index=9)).rows == []
-    for wrong in ({"state": "lost"}, {"page_index": 0}, {"page_size": 0}, {"page_size": 1001}):
+    assert (await site.commands.page(company.actor, states=["delivered"])).total == 0
+    assert (await site.commands.page(company.actor, states=["queued", "sent"], page_index=9)).rows == []
+    for wrong in ({"states": ["queued", "lost"]}, {"page_index": 0}, {"page_size": 0}, {"page_size": 1001}):
         with pytest.raises(BadParameter):
             await site.commands.page(company.actor, **wrong)
 

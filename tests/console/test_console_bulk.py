@@ -110,6 +110,9 @@ def test_events_are_counted_by_day_and_taken_away_as_a_file(admin: Tab, plant: D
 def test_a_label_is_closed_with_others(admin: Tab, plant: DemoPlant) -> None:
     admin.open("#/events/labels")
     closed = plant.call("get_audit_list", entity="label")["total_records"]
+    row = admin.page.get_by_role("row").filter(has_text=DRY)
+    expect(row.get_by_role("link")).to_have_attribute("href", re.compile(r"^#/objects/\d+$"))
+    expect(row.get_by_role("link")).to_have_text("of labels")
     admin.page.get_by_role("checkbox", name=f"Choose {DRY}").check()
     admin.page.get_by_role("toolbar").get_by_role("button", name="Close").click()
     dialog = admin.page.get_by_role("dialog", name="Close 1 label")

@@ -344,7 +344,7 @@ def _seen(tab: Tab, route: str) -> str:
 
 _OWN = {"overview", "events", "terminals", "terminal", "messages", "commands", "mapping", "mapping-table", "objects"}
 _OWN |= {"object", "logbook", "statistics", "calculations", "balances", "rules", "campaigns", "retained", "api-keys"}
-_OWN |= {"claim-keys", "users", "audit", "dashboards", "handover", "control-table"}
+_OWN |= {"waiting-commands", "all-commands", "claim-keys", "users", "audit", "dashboards", "handover", "control-table"}
 """Pages on which the neighbour sees something of its own."""
 _NAMED_BY_LINK = {"terminal", "messages", "commands", "trace", "connect"}
 """Pages whose link has the uid that the page shows: it is the reader's own word."""

@@ -39,6 +39,18 @@ def test_the_overview_says_what_needs_a_person_and_leads_there(admin: Tab) -> No
     expect(admin.page.get_by_text("compare the record's pin with the terminal's")).to_be_visible()
 
 
+def test_a_company_sees_the_rate_of_its_own_reports(admin: Tab) -> None:
+    rate = admin.page.get_by_role("region", name="Reports in").locator(".figure")
+    expect(rate).to_have_text(re.compile(r"^(0\.[1-9]|[1-9][\d.,]*k?) /s$"), timeout=30_000)
+    expect(admin.page.get_by_role("region", name="Bytes in").locator(".figure")).to_have_text(
+        re.compile(r"[\d.,]+k? /s")
+    )
+    expect(admin.page.get_by_role("region", name="Not stored yet").locator(".figure")).to_have_text(
+        re.compile(r"^\d+$")
+    )
+    expect(admin.page.get_by_role("img", name=re.compile("^Reports in")).locator("path, polyline")).not_to_have_count(0)
+
+
 def test_a_viewer_sees_the_same_and_no_buttons_to_change_it(tab: Tab, plant: DemoPlant) -> None:
     tab.login("demo-viewer", plant.password("demo-viewer"))
     expect(tab.page.locator(".todo li").first).to_be_visible()
@@ -62,6 +74,8 @@ def test_terminals_are_searched_filtered_and_sorted_and_a_link_keeps_the_view(ad
     assert "search=meter" in admin.page.url
     admin.page.reload()
     expect(admin.page.get_by_role("row")).to_have_count(2)
+    admin.page.get_by_label("Presence").select_option("silent")
+    expect(admin.page.get_by_text("Nothing found")).to_be_visible()
 
 
 def test_a_command_is_sent_and_followed(admin: Tab) -> None:

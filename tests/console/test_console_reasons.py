@@ -11,6 +11,8 @@ from string import Formatter
 
 import pytest
 
+from terrazzo.domain.campaign_item import CAMPAIGN_REASONS
+from terrazzo.domain.command import COMMAND_REASONS
 from terrazzo.reasons import CATALOGUE, SEVERAL, access, files, payloads, records, requests, tables, work
 
 PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
@@ -170,6 +172,18 @@ def test_each_code_has_chinese_words_with_the_same_parameters() -> None:
     assert {code for code in known if places[code] != places_of(wanted[code])} == set()
     no_words = {code for code, words in known.items() if not re.search("[\u4e00-\u9fff]", words)}
     assert no_words == {SEVERAL, "text", "attachment_wrong", "run_at_wrong", "point_wrong", "code_wrong"}
+
+
+def test_why_commands_and_campaigns_end_is_said_in_chinese() -> None:
+    table = (WORDS / "kept-reasons.ts").read_text(encoding="utf-8")
+    known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
+    assert list(known) == [each.replace(":g}", "}") for each in (*COMMAND_REASONS, *CAMPAIGN_REASONS)]
+    assert all(re.search("[\u4e00-\u9fff]", words) for words in known.values())
+    givers = ("commands/", "campaigns/", "domain/campaign_", "domain/command.py")
+    given = [node for path, _, made in sources() if path.startswith(givers) for node in made]
+    written = [each.value for node in given for each in node.keywords if each.arg == "reason"]
+    written += [each for node in given if _called(node) in ("fail", "RolloutVerdict", "recall") for each in node.args]
+    assert [text for each in written for text in texts_of(each) if not _NO_WORDS.fullmatch(text)] == []
 
 
 def test_each_action_of_the_audit_log_has_words() -> None:

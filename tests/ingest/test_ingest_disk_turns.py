@@ -21,7 +21,7 @@ from terrazzo_broker.hooks import Inbound
 
 def share(owner: str, *, stored_s: float = float("-inf"), messages: int = 0) -> Share:
     made = Share(owner)
-    made.stored_s, made.messages = stored_s, messages
+    made.stored_s, made.taken = stored_s, messages
     return made
 
 
@@ -96,7 +96,7 @@ async def test_who_waits_for_a_commit_that_was_quicker_than_expected_goes_on_at_
     for owner in ("1", "2"):
         batches.append(Batch(Inbound(tag(), b"{}")))
         batches[-1].client.owner = owner
-        taken[owner].messages += 1
+        taken[owner].taken += 1
     group = CommitGroup(arrivals=[Arrival(batches[0], 900_000, taken["1"])])
     rooms.on_commit(group, 0.1, taken)
     pending.add(Arrival(batches[0], 2, taken["1"]))

@@ -212,9 +212,15 @@ async def test_what_is_taken_is_counted_by_its_owner_until_it_is_stored():
         for batch in batches:
             ingest.take(batch)
         assert ingest.taken.by_owner() == {"1": (23, 3), "2": (2, 1)}
+        assert ingest.taken.intake("1") == (0, 0, 3, 23)
         shelf.open.set()
         await settled(*batches)
         assert ingest.taken.by_owner() == {}
+        assert ingest.taken.intake("1") == (3, 23, 0, 0)
+        assert ingest.taken.intake("2") == (1, 2, 0, 0)
+        assert ingest.taken.intake(None) == (4, 25, 0, 0)
+        assert ingest.taken.intake("3") == (0, 0, 0, 0)
+        assert "3" not in ingest.taken, "whoever asks is not remembered"
 
 
 async def test_one_report_takes_the_interpreter_few_steps(monkeypatch: pytest.MonkeyPatch):

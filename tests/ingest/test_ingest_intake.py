@@ -445,6 +445,7 @@ async def test_what_never_can_be_committed_is_withheld_and_the_others_go_on():
         ingest.take(second)
         await settled(second)
         assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
+        assert ingest.taken.intake("1") == (1, len(GOOD), 0, 0), "what was given back was not stored"
     assert not first.settled.is_set(), "acknowledged means stored"
     assert len(shelf.records) == 1
 

@@ -7,6 +7,7 @@ const w = words({
   delete: ["delete", "删除"],
   command: ["command", "命令"],
   command_refused: ["command refused", "命令被拒"],
+  recall: ["recall", "撤回命令"],
   login: ["login", "登录"],
   login_refused: ["login refused", "登录被拒"],
   logout: ["logout", "退出"],

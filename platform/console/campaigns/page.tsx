@@ -10,7 +10,8 @@ import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
-import { type Pair, t } from "../words/words.ts";
+import { keptReason } from "../words/kept-reasons.ts";
+import { language, type Pair, t } from "../words/words.ts";
 import { w } from "./words.ts";
 
 type Campaign = RowOf<Result<"get_campaign_list">>;
@@ -165,7 +166,7 @@ function Waves({ campaign }: { campaign: Result<"get_campaign_item"> }) {
     <Card title={t(w.progress)} more={<span class="dim">{`${campaign.unit} ${campaign.version}`}</span>}>
       {campaign.reason && (
         <p>
-          {t(w.why)}: <Name text={campaign.reason} />
+          {t(w.why)}: <Name text={keptReason(campaign.reason, language.value)} />
         </p>
       )}
       <table>
@@ -229,7 +230,7 @@ function Terminals({ uid, turn }: { uid: string; turn: number }) {
     },
     { id: "version", title: t(w.version), width: 14, isMinor: true, render: (row) => <Name text={row.version} mono /> },
     { id: "attempts", title: t(w.attempts), width: 10, isNumber: true, isMinor: true, render: (row) => row.attempts },
-    { id: "reason", title: t(w.reason), render: (row) => <Name text={row.reason} /> },
+    { id: "reason", title: t(w.reason), render: (row) => <Name text={keptReason(row.reason, language.value)} /> },
   ];
   return (
     <RecordList

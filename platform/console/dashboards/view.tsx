@@ -27,16 +27,17 @@ export function View({ uid }: { uid: string }) {
     document.addEventListener("fullscreenchange", follow);
     return () => document.removeEventListener("fullscreenchange", follow);
   }, []);
+  const object = route.value.query.get("object") ?? "";
+  const shownFor = useLoad((abort) => (object ? call("get_object_item", { id: object }, abort) : Promise.resolve(null)), [object]);
   const pages = found.data ? readPages(found.data.script) : [];
   const key = route.value.query.get("page") ?? "";
   const shown = pages.find((each) => each.key === key) ?? pages[0];
   const isRotating = route.value.query.has("rotate");
   useRotation(pages, shown?.key ?? "", isRotating);
   if (!found.data) return found.error !== undefined ? <Problem error={found.error} retry={found.reload} /> : <p class="dim">{t(common.loading)}</p>;
-  const object = route.value.query.get("object") ?? "";
   return (
     <>
-      <Head title={found.data.name} name sub={object && t(w.forObject, { name: object })}>
+      <Head title={found.data.name} name sub={object && <a href={link(["objects", object])}>{t(w.forObject, { name: shownFor.data?.name ?? object })}</a>}>
         <a class="button" href={link(["dashboards"])}>
           {t(w.back)}
         </a>

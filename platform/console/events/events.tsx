@@ -36,7 +36,8 @@ const EXPORTED = ["id", "created", "severity", "code", "label_en", "label_cn", "
 function conditionsOf(query: URLSearchParams): string[][] {
   const state = query.get("state") ?? "raised";
   const severity = query.get("severity");
-  return [...(state !== "all" ? [["state", "=", state]] : []), ...(severity ? [["severity", "=", severity]] : [])];
+  const object = query.get("object");
+  return [...(state !== "all" ? [["state", "=", state]] : []), ...(severity ? [["severity", "=", severity]] : []), ...(object ? [["object_id", "=", object]] : [])];
 }
 
 function fieldsOf(query: URLSearchParams): Fields<"get_event_list"> {
@@ -62,7 +63,7 @@ export function Events() {
   const soon = useSeldom(again, SETTLE_MS);
   useLive({ kinds: ["event"] }, soon, soon);
   const opened = Number(query.get("event"));
-  const key = ["state", "severity", "sort", "down", "day"].map((name) => query.get(name) ?? "").join("\n");
+  const key = ["state", "severity", "sort", "down", "day", "object"].map((name) => query.get(name) ?? "").join("\n");
   const toggle = (id: number) => {
     const next = new Set(chosen);
     if (!next.delete(id) && next.size < MOST_CHOSEN) next.add(id);
@@ -96,6 +97,7 @@ export function Events() {
             {`${query.get("day")} ✕`}
           </button>
         )}
+        {query.get("object") && <OfObject id={query.get("object") ?? ""} />}
         {may("operator") && (
           <button onClick={() => setChosen(new Set(shown.slice(0, MOST_CHOSEN).map((each) => each.id)))} disabled={!shown.length}>
             {t(w.chooseShown, { n: shown.length })}
@@ -127,12 +129,22 @@ export function Events() {
   );
 }
 
+/** The object whose events alone are shown, until somebody wants all again. */
+function OfObject({ id }: { id: string }) {
+  const { data } = useLoad((abort) => call("get_object_item", { id }, abort), [id]);
+  return (
+    <button class="small" onClick={() => replaceQuery({ object: "" })}>
+      <Name text={data?.name ?? id} /> {"✕"}
+    </button>
+  );
+}
+
 function ByDay({ turn }: { turn: number }) {
   const query = route.value.query;
-  const severity = query.get("severity");
+  const conditions = conditionsOf(query).filter(([name]) => name !== "state");
   const { data } = useLoad(
-    (abort) => call("get_event_quantity_by_day", { day: DAYS, ...(severity ? { where_and: [["severity", "=", severity]] } : {}) }, abort),
-    [severity, turn],
+    (abort) => call("get_event_quantity_by_day", { day: DAYS, ...(conditions.length ? { where_and: conditions } : {}) }, abort),
+    [conditions, turn],
   );
   if (!data) return <div class="columns" />;
   return <Bars label={t(w.byDay)} bars={dayBars(data)} chosen={query.get("day") ?? ""} onChoose={(day) => replaceQuery({ day, state: day ? "all" : "" })} />;

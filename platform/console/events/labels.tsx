@@ -8,17 +8,19 @@ import { type Column, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLive, useSeldom } from "../shell/hooks.ts";
+import { withObjectNames } from "../shell/object-names.ts";
+import { link } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { nameOf } from "./events.tsx";
 import { w } from "./words.ts";
 
-type Label = RowOf<Result<"get_open_retainer_list">>;
+type Label = RowOf<Result<"get_open_retainer_list">> & { objectName: string };
 const SETTLE_MS = 2_000;
 const EXPORTED = ["id", "opened_at", "elapsed", "code", "label_en", "label_cn", "value", "object_id", "terminal_id"] as const;
 
-const read = (index: number, size: number, abort: AbortSignal) => page("get_open_retainer_list", { page_index: index, page_size: size }, abort);
+const read = async (index: number, size: number, abort: AbortSignal) => withObjectNames(await page("get_open_retainer_list", { page_index: index, page_size: size }, abort), abort);
 const closeOne = (label: Label) => call("close_retainer", { object_id: label.object_id, code: label.code, template_id: label.template_id });
 
 export function Labels() {
@@ -74,7 +76,7 @@ export function Labels() {
     ...choosing,
     { id: "name", title: t(w.label), width: 40, render: (row) => <Name text={nameOf(row)} /> },
     { id: "value", title: t(w.value), width: 15, isNumber: true, render: (row) => <Name text={row.value} /> },
-    { id: "object", title: t(common.object), width: 15, isMinor: true, render: (row) => <Name text={row.object_id} mono /> },
+    { id: "object", title: t(common.object), width: 15, isMinor: true, render: (row) => <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
     { id: "since", title: t(w.since), width: 15, isNumber: true, render: (row) => <Age at={row.opened_at} /> },
     {
       id: "close",

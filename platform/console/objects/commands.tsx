@@ -1,14 +1,15 @@
 /** Commands of an object: shown before they are sent, sent once, followed to the terminal's answer. */
 import { useEffect, useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
-import { Age, Card, Dialog, Field, Name, Problem, Tag, type Meaning } from "../parts/basics.tsx";
+import { CommandReason, CommandState } from "../commands/state.tsx";
+import { Age, Card, Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { call, may, page, sendCommand } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
-import { language, t, type Pair } from "../words/words.ts";
+import { keptReason } from "../words/kept-reasons.ts";
+import { language, t } from "../words/words.ts";
 import type { ObjectItem } from "./object.tsx";
-import { terminalsOf } from "./list.tsx";
-import { type ObjectVariable, shownValue, type Value } from "./variables.ts";
+import { type ObjectVariable, shownValue, terminalsOf, type Value } from "./variables.ts";
 import { w } from "./words.ts";
 
 type Journaled = RowOf<Result<"get_command_list">>;
@@ -23,14 +24,6 @@ interface Control {
   present: ObjectVariable | undefined;
 }
 
-const STATES: Record<string, [Pair, Meaning]> = {
-  queued: [w.queued, ""],
-  sent: [w.sent, "info"],
-  delivered: [w.delivered, "info"],
-  answered: [w.answered, "good"],
-  expired: [w.expired, "bad"],
-  failed: [w.failed, "bad"],
-};
 const LAST = 5;
 
 export function Commands({ row, variables }: { row: ObjectItem; variables: ObjectVariable[] }) {
@@ -47,7 +40,7 @@ export function Commands({ row, variables }: { row: ObjectItem; variables: Objec
   const found = tables.data;
   const controls = found ? found.control.map((each) => controlOf(each, found.mapping, variables)) : [];
   return (
-    <Card class="span6" title={t(w.commands)}>
+    <Card class="span4" title={t(w.commands)}>
       {tables.error !== undefined && <Problem error={tables.error} retry={tables.reload} />}
       {found === null && <p class="dim">{t(w.noControl)}</p>}
       {!may("operator") && controls.length > 0 && <p class="dim">{t(common.needsRole, { role: t(common.operator) })}</p>}
@@ -103,7 +96,7 @@ function Last({ row }: { row: ObjectItem }) {
       <ul class="controls">
         {found.data.map((each) => (
           <li key={each.uid}>
-            <Name text={`${each.command} = ${each.value}`} />
+            <Name text={each.value ? `${each.command} = ${each.value}` : each.command} />
             <span class="dim">
               <Age at={each.queued} />
             </span>
@@ -116,10 +109,9 @@ function Last({ row }: { row: ObjectItem }) {
 }
 
 function State({ row }: { row: Pick<Journaled, "state" | "reason"> }) {
-  const [word, kind] = STATES[row.state] ?? [w.queued, ""];
   return (
-    <span title={row.reason || undefined}>
-      <Tag kind={kind}>{t(word)}</Tag>
+    <span title={keptReason(row.reason, language.value) || undefined}>
+      <CommandState state={row.state} />
     </span>
   );
 }
@@ -205,7 +197,7 @@ function Followed({ row, uid }: { row: ObjectItem; uid: string }) {
   return (
     <p class="line" role="status">
       <span class="dim">{t(w.result)}</span> {state ? <State row={state} /> : t(common.loading)}
-      {state?.reason && <Name text={state.reason} />}
+      {state && <CommandReason reason={state.reason} />}
       {state && ["queued", "sent"].includes(state.state) && (
         <span class="dim">
           {t(w.expires)} {state.expires}

@@ -3,19 +3,18 @@ import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { RowOf, Result } from "terrazzo-client";
 import { Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
-import { page, pathPage } from "../shell/api.ts";
+import { may, page, pathPage } from "../shell/api.ts";
 import { useDraft, useLoad, useRested } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
+import { ObjectDialog } from "./edit.tsx";
+import { w as editing } from "./edit-words.ts";
+import { Groups, readGroups } from "./groups.tsx";
+import { terminalsOf } from "./variables.ts";
 import { w } from "./words.ts";
 
 export type ObjectRow = RowOf<Result<"get_object_list">>;
-
-interface Group {
-  id: number;
-  name: string;
-}
 
 interface Shown {
   rows: ObjectRow[];
@@ -31,6 +30,7 @@ const REST_MS = 150;
 export function ObjectList() {
   const { query } = route.value;
   const [text, setText] = useState(query.get("q") ?? "");
+  const [isAdding, setAdding] = useState(false);
   const [, keep] = useDraft("objects-search", "");
   const wanted = useRested(text, REST_MS);
   const group = query.get("group") ?? "";
@@ -49,9 +49,11 @@ export function ObjectList() {
     <>
       <Head title={t(w.title)} sub={shown ? t(w.sub, { n: shown.total }) : ""}>
         <button onClick={() => replaceQuery({ view: isMap ? undefined : "map" })}>{t(isMap ? w.list : w.map)}</button>
+        {may("admin") && <button onClick={() => setAdding(true)}>{t(editing.add)}</button>}
       </Head>
+      {isAdding && <ObjectDialog onClose={() => setAdding(false)} />}
       <div class="objects">
-        <Groups groups={groups.data ?? []} shown={group} />
+        <Groups groups={groups.data ?? []} shown={group} onDone={groups.reload} />
         <section class="card">
           <div class="tools">
             <label class="grow">
@@ -83,11 +85,6 @@ function MapPart({ conditions }: { conditions: Readonly<Record<string, unknown>>
   return Loaded ? <Loaded conditions={conditions} /> : <p class="dim">{t(common.loading)}</p>;
 }
 
-async function readGroups(abort: AbortSignal): Promise<Group[]> {
-  const found = await pathPage<Group>("object/api/v1/group/getList", { page_size: "1000", order_by: '["name", "asc"]' }, abort);
-  return found.rows;
-}
-
 async function readObjects(text: string, group: string, index: number, order: string, abort: AbortSignal): Promise<Shown> {
   const [field = "name", direction = "asc"] = order.split(" ");
   const conditions: Record<string, unknown> = {};
@@ -105,26 +102,6 @@ async function readObjects(text: string, group: string, index: number, order: st
   }
   const found = await page("get_object_list", { ...conditions, order_by: [field, direction], page_index: index, page_size: ROWS }, abort);
   return { ...found, isCut, conditions };
-}
-
-function Groups({ groups, shown }: { groups: Group[]; shown: string }) {
-  if (!groups.length) return null;
-  const entry = (id: string, name: string) => (
-    <li key={id}>
-      <a href={link(["objects"], { group: id })} aria-current={id === shown ? "true" : undefined}>
-        <Name text={name} />
-      </a>
-    </li>
-  );
-  return (
-    <nav class="card groups" aria-label={t(w.groups)}>
-      <h2>{t(w.groups)}</h2>
-      <ul>
-        {entry("", t(w.everything))}
-        {groups.map((each) => entry(String(each.id), each.name))}
-      </ul>
-    </nav>
-  );
 }
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
@@ -184,11 +161,6 @@ function Sorted({ field, order, title }: { field: string; order: string; title: 
       </button>
     </th>
   );
-}
-
-/** An object's terminals, by uid. */
-export function terminalsOf(row: Pick<ObjectRow, "terminal_list">): string[] {
-  return Array.isArray(row.terminal_list) ? row.terminal_list.map(String) : [];
 }
 
 /** Online, running, label: a dot never says it alone. */

@@ -7,7 +7,7 @@ import type { Mark } from "../charts/plot.ts";
 import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
-import { call, download, page } from "../shell/api.ts";
+import { call, download, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
 import { link, readRoute, route } from "../shell/routes.ts";
@@ -15,12 +15,16 @@ import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { language, t } from "../words/words.ts";
 import { Commands } from "./commands.tsx";
+import { ObjectDashboards } from "./dashboards.tsx";
+import { ObjectDialog } from "./edit.tsx";
+import { w as editing } from "./edit-words.ts";
 import { curvesOf, type FindNewest } from "./curves.ts";
-import { Flags, terminalsOf } from "./list.tsx";
+import { GroupsOf } from "./groups.tsx";
+import { Flags } from "./list.tsx";
 import { Logbook } from "./log.tsx";
 import { w as logWords } from "./log-words.ts";
 import { Records } from "./records.tsx";
-import { chartVariable, labelOf, type ObjectVariable, severityOf, shownValue, type Value } from "./variables.ts";
+import { chartVariable, labelOf, type ObjectVariable, rangeOf, severityOf, shownValue, terminalsOf, type Value } from "./variables.ts";
 import { w } from "./words.ts";
 
 export type ObjectItem = Result<"get_object_item">;
@@ -33,6 +37,7 @@ const SEVERE = ["major", "critical"];
 
 export function ObjectPage({ id }: { id: string }) {
   const item = useLoad((abort) => call("get_object_item", { id }, abort), [id], 60_000);
+  const [isEditing, setEditing] = useState(false);
   const [flags, setFlags] = useState<Partial<ObjectItem>>({});
   const tab = route.value.query.get("tab") ?? "";
   useLive({ kinds: ["object"], object_id: id }, ({ data }) => setFlags(data as Partial<ObjectItem>), item.reload);
@@ -41,10 +46,12 @@ export function ObjectPage({ id }: { id: string }) {
   return (
     <>
       <Head title={row.name} name sub={<Flags row={row} />}>
+        {may("admin") && <button onClick={() => setEditing(true)}>{t(editing.edit)}</button>}
         <a class="button" href={link(["objects"])}>
           {t(w.back)}
         </a>
       </Head>
+      {isEditing && <ObjectDialog row={row} onClose={() => setEditing(false)} onDone={item.reload} />}
       <Tabs id={id} shown={tab} />
       {tab === "log" ? <Logbook id={id} /> : <Shown row={row} />}
     </>
@@ -99,8 +106,9 @@ function Shown({ row }: { row: ObjectItem }) {
       {variables.error !== undefined && <Problem error={variables.error} retry={variables.reload} />}
       <Curves id={id} name={row.name} isOnline={!!row.is_online} variables={all} />
       <Commands row={row} variables={all} />
-      <Records row={row} />
       <About row={row} />
+      <Records row={row} />
+      <ObjectDashboards id={id} />
     </div>
   );
 }
@@ -143,7 +151,7 @@ function Curves({ id, name, isOnline, variables }: { id: string; name: string; i
       <Card class="span8" title={t(w.variables)}>
         <Variables id={id} variables={variables} drawn={view.keys} onDraw={draw} />
       </Card>
-      <Card class="span4" title={t(w.happened)} more={<a href={link(["events"], { object: id })}>{t(common.all)}</a>}>
+      <Card class="span4" title={t(w.happened)} more={<a href={link(["events"], { state: "all", object: id })}>{t(common.all)}</a>}>
         <Happened rows={happened} />
       </Card>
     </>
@@ -188,6 +196,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
     [id],
     300_000,
   );
+  const hasRanges = variables.some((each) => rangeOf(each) !== "");
   if (!variables.length) return <Empty title={t(w.noVariables)}>{t(w.noVariablesDo)}</Empty>;
   return (
     <div class="scroll">
@@ -200,6 +209,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
             <th>{t(common.name)}</th>
             <th class="num">{t(common.value)}</th>
             <th>{t(w.unit)}</th>
+            {hasRanges && <th class="narrow-hide">{t(w.range)}</th>}
             <th class="narrow-hide">{t(w.day)}</th>
             <th class="narrow-hide">{t(w.from)}</th>
             <th class="num">{t(w.age)}</th>
@@ -207,7 +217,7 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
         </thead>
         <tbody>
           {variables.map((each) => (
-            <VariableRow key={each.code} row={each} isDrawn={drawn.includes(each.code)} onDraw={onDraw} day={sparks.data?.[each.code]?.values ?? []} />
+            <VariableRow key={each.code} row={each} hasRange={hasRanges} isDrawn={drawn.includes(each.code)} onDraw={onDraw} day={sparks.data?.[each.code]?.values ?? []} />
           ))}
         </tbody>
       </table>
@@ -215,8 +225,8 @@ function Variables(props: { id: string; variables: ObjectVariable[]; drawn: stri
   );
 }
 
-function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (code: string) => void; day: number[] }) {
-  const { row, isDrawn, onDraw, day } = props;
+function VariableRow(props: { row: ObjectVariable; hasRange: boolean; isDrawn: boolean; onDraw: (code: string) => void; day: number[] }) {
+  const { row, hasRange, isDrawn, onDraw, day } = props;
   const value = row.value as Value;
   const severity = severityOf(row, value);
   const name = labelOf(row);
@@ -234,6 +244,7 @@ function VariableRow(props: { row: ObjectVariable; isDrawn: boolean; onDraw: (co
       <td class="dim">
         <Name text={row.unit} />
       </td>
+      {hasRange && <td class="narrow-hide dim nowrap">{rangeOf(row)}</td>}
       <td class="narrow-hide spark-cell">{day.length > 1 && <Spark values={day} label={`${name}: ${t(w.day)}`} />}</td>
       <td class="narrow-hide dim">
         <Name mono text={row.code} />
@@ -304,6 +315,7 @@ function Happened({ rows }: { rows: Happening[] }) {
 
 function About({ row }: { row: ObjectItem }) {
   const terminals = terminalsOf(row);
+  const tables = [["mapping", t(editing.mapping), row.mapping_id], ["control", t(editing.control), row.control_id]] as const;
   return (
     <Card class="span4" title={t(w.facts)}>
       <dl class="facts">
@@ -322,6 +334,16 @@ function About({ row }: { row: ObjectItem }) {
         <dt>{t(w.place)}</dt>
         <dd>
           <Name text={[row.city, row.province, row.gis].filter(Boolean).join(" · ") || "–"} />
+        </dd>
+        {tables.map(([kind, title, uid]) => (
+          <>
+            <dt>{title}</dt>
+            <dd>{uid ? <a href={link(kind === "mapping" ? ["mapping", uid] : ["mapping", "control", uid])}>{t(common.open)}</a> : t(common.none)}</dd>
+          </>
+        ))}
+        <dt>{t(w.groups)}</dt>
+        <dd>
+          <GroupsOf id={String(row.id)} />
         </dd>
         <dt>{t(w.terminals)}</dt>
         <dd class="line">

@@ -1,8 +1,11 @@
 /** What people wrote of an object: service records, offline data, files. */
+import { useState } from "preact/hooks";
 import { Card, Name, Problem } from "../parts/basics.tsx";
-import { path, pathPage } from "../shell/api.ts";
+import { may, path, pathPage } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
+import { CATEGORIES, w as editing } from "./edit-words.ts";
+import { RecordDialog } from "./record-dialog.tsx";
 import type { ObjectItem } from "./object.tsx";
 import { w } from "./words.ts";
 
@@ -32,21 +35,23 @@ const LAST = "8";
 export function Records({ row }: { row: ObjectItem }) {
   const where_and = JSON.stringify([["object_id", "=", row.id]]);
   const query = { where_and, page_size: LAST, order_by: '["id", "desc"]' };
+  const [isWriting, setWriting] = useState(false);
   const services = useLoad((abort) => pathPage<Service>("service/api/v1/service/getList", query, abort), [row.id]);
   const collected = useLoad((abort) => pathPage<Collected>("offline/api/v1/collectos/getList", query, abort), [row.id]);
   return (
     <>
-      <Card class="span6" title={t(w.records)}>
+      <Card class="span4" title={t(w.records)} more={may("operator") && <button class="small" onClick={() => setWriting(true)}>{t(editing.record)}</button>}>
+        {isWriting && <RecordDialog row={row} onClose={() => setWriting(false)} onDone={services.reload} />}
         {services.error !== undefined && <Problem error={services.error} retry={services.reload} />}
         {services.data && !services.data.rows.length && <p class="dim">{t(w.noRecords)}</p>}
         <ul class="controls">
           {services.data?.rows.map((each) => (
             <li key={each.id}>
-              <Name text={[each.category, each.name].filter(Boolean).join(": ")} />
+              <Name text={[categoryWord(each.category), each.name].filter(Boolean).join(": ")} />
               <span class="dim">
                 <Name text={each.staff_name} />
               </span>
-              <span class="dim nowrap">{each.service_at}</span>
+              <span class="dim nowrap">{each.service_at.slice(0, 10)}</span>
             </li>
           ))}
         </ul>
@@ -69,6 +74,11 @@ export function Records({ row }: { row: ObjectItem }) {
       <Files id={row.file_id} />
     </>
   );
+}
+
+function categoryWord(category: string): string {
+  const known = CATEGORIES[category];
+  return known ? t(known) : category;
 }
 
 function Files({ id }: { id: number | null }) {

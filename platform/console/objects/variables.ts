@@ -7,6 +7,11 @@ import { type Language, language } from "../words/words.ts";
 export type ObjectVariable = Result<"get_object_variable_list">[number];
 export type Value = number | string | boolean | null;
 
+/** An object's terminals, by uid. */
+export function terminalsOf(row: Pick<Result<"get_object_item">, "terminal_list">): string[] {
+  return Array.isArray(row.terminal_list) ? row.terminal_list.map(String) : [];
+}
+
 interface StateNames {
   label_en?: string;
   label_cn?: string;
@@ -32,6 +37,13 @@ export function shownValue(variable: Pick<ObjectVariable, "states" | "decimals">
   const state = stateOf(variable, value);
   if (state !== null) return state;
   return typeof value === "number" ? numberText(value, variable.decimals) : String(value);
+}
+
+/** The range that a variable's mapping gives it, `−10 … 60`; empty: none. */
+export function rangeOf({ low, high, decimals }: Pick<ObjectVariable, "low" | "high" | "decimals">): string {
+  if (low === null && high === null) return "";
+  const end = (value: number | null): string => (value === null ? "" : numberText(value, decimals));
+  return `${end(low)} … ${end(high)}`.trim();
 }
 
 /** What a value means by the limits of its variable: the severity of the worst that it is beyond; empty: nothing. */

@@ -67,7 +67,7 @@ function Terminals({ data }: { data: Attention }) {
   const { online, total, away, silent, refused, out_of_service } = data.terminals;
   const rows = [
     { dot: "off", name: t(w.away), n: away, to: link(["terminals"], { online: "0" }) },
-    { dot: "warn", name: t(w.silent), n: silent, to: link(["terminals"], { online: "1", sort: "last_seen" }) },
+    { dot: "warn", name: t(w.silent), n: silent, to: link(["terminals"], { online: "silent" }) },
     { dot: "bad", name: t(w.refused), n: refused, to: link(["terminals"], { refused: "1" }) },
     ...(out_of_service ? [{ dot: "off", name: t(w.outOfService), n: out_of_service, to: link(["terminals"], { out: "1" }) }] : []),
   ];
@@ -100,7 +100,7 @@ function Open({ data }: { data: Attention }) {
   const rows = [
     { name: t(w.events), n: events.count, more: events.is_more, note: "", to: link(["events"]) },
     { name: t(w.labels), n: labels.count, more: labels.is_more, note: old ? t(w.olderThanDay, { n: old }) : "", to: link(["events", "labels"]) },
-    { name: t(w.commands), n: commands.waiting, more: false, note: commands.expired ? t(w.expiredToday, { n: commands.expired }) : "", to: "" },
+    { name: t(w.commands), n: commands.waiting, more: false, note: commands.expired ? <a href={link(["commands", "expired"])}>{t(w.expiredToday, { n: commands.expired })}</a> : "", to: link(["commands"]) },
   ];
   return (
     <Card title={t(w.openNow)}>
@@ -108,7 +108,9 @@ function Open({ data }: { data: Attention }) {
         <tbody>
           {rows.map((row) => (
             <tr key={row.name}>
-              <td>{row.to ? <a href={row.to}>{row.name}</a> : row.name}</td>
+              <td>
+                <a href={row.to}>{row.name}</a>
+              </td>
               <td class="dim num">{row.note}</td>
               <td class="num strong">{`${row.n.toLocaleString()}${row.more ? "+" : ""}`}</td>
             </tr>

@@ -205,7 +205,7 @@ function labels(data: Attention): Item[] {
     kind: "info",
     word: t(w.label),
     what: (
-      <a href={link(["events", "labels"])}>
+      <a href={link(["objects", each.object_id])}>
         <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
       </a>
     ),
@@ -219,8 +219,12 @@ function commands(data: Attention): Item[] {
     key: `command-${each.uid}`,
     kind: each.state === "expired" ? "warn" : "info",
     word: t(each.state === "expired" ? w.expired : w.waiting),
-    what: <span title={each.reason}>{t(w.commandWhy, { command: each.command.slice(0, 80), terminal: each.terminal_id })}</span>,
+    what: (
+      <a href={link(["terminals", each.terminal_id], { tab: "commands" })}>
+        <Name text={t(w.commandWhy, { command: each.command.slice(0, 80), terminal: each.terminal_id })} />
+      </a>
+    ),
     since: each.queued,
-    step: <a href={link(["terminals", each.terminal_id], { tab: "commands" })}>{t(common.open)}</a>,
+    step: <a href={link(each.state === "expired" ? ["commands", "expired"] : ["commands"])}>{t(common.open)}</a>,
   }));
 }

@@ -31,12 +31,14 @@ interface Props {
   submit: string;
   onSubmit: (values: Values) => Promise<void>;
   onClose: () => void;
+  /** What else can be done with the record. */
+  more?: { title: string; onClick: () => void };
   /** Whose password is among the fields, where none of them says it. */
   username?: string;
 }
 
 /** Fields in a dialog; what is wrong stands at the field that the platform names. */
-export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username }: Props) {
+export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username, more }: Props) {
   const [values, setValues] = useState<Values>(() => Object.fromEntries(fields.map((each) => [each.name, initial[each.name] ?? firstOf(each)])));
   const { send, isBusy, error } = useSend(() => onSubmit(values));
   const change = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
@@ -49,6 +51,11 @@ export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onCl
         ))}
         {error !== undefined && <Problem error={error} />}
         <footer>
+          {more && (
+            <button type="button" class="danger apart" onClick={more.onClick}>
+              {more.title}
+            </button>
+          )}
           <button type="button" onClick={onClose}>
             {t(common.cancel)}
           </button>

@@ -99,6 +99,11 @@ export function path(name: string, query: Record<string, string>, abort?: AbortS
   return inSession(() => plain.path(name, query, undefined, abort));
 }
 
+/** Sends fields to a component path; its result. */
+export function send(name: string, fields: object): Promise<unknown> {
+  return inSession(() => plain.path(name, {}, fields));
+}
+
 /** A page of a component path that lists. */
 export async function pathPage<R>(name: string, query: Record<string, string>, abort?: AbortSignal): Promise<Page<R>> {
   const found = (await path(name, query, abort)) as { data: R[]; total_records: number };

@@ -34,6 +34,7 @@ const PLACES: Record<string, readonly [page: string, to: (hit: Hit) => string]> 
   terminal: ["terminals", (hit) => link(["terminals", hit.uid])],
   event: ["events", (hit) => link(["events"], { state: "all", event: hit.uid })],
   object: ["objects", (hit) => link(["objects", String(hit.id)])],
+  group: ["objects", (hit) => link(["objects"], { group: String(hit.id) })],
   dashboard: ["dashboards", (hit) => link(["dashboards", hit.uid])],
   mapping: ["mapping", (hit) => link(["mapping", hit.uid])],
   control: ["mapping", (hit) => link(["mapping", "control", hit.uid])],

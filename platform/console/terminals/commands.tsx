@@ -1,21 +1,14 @@
 /** What a terminal was told, and telling it more; each command is followed to its answer. */
 import { useRef, useState } from "preact/hooks";
-import { Age, Card, Empty, Field, type Meaning, Name, Problem, Tag } from "../parts/basics.tsx";
+import { CommandReason, CommandState } from "../commands/state.tsx";
+import { Age, Card, Empty, Field, Name, Problem } from "../parts/basics.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { useDraft, useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
-import { type Pair, t } from "../words/words.ts";
+import { t } from "../words/words.ts";
 import { w } from "./words.ts";
 
-const STATES: Record<string, { kind: Meaning; word: Pair }> = {
-  queued: { kind: "info", word: w.queued },
-  sent: { kind: "info", word: w.sentState },
-  delivered: { kind: "good", word: w.delivered },
-  answered: { kind: "good", word: w.answered },
-  expired: { kind: "warn", word: w.expired },
-  failed: { kind: "bad", word: w.failed },
-};
 const SETTLE_MS = 300;
 
 export function Commands({ uid, isOnline }: { uid: string; isOnline: boolean }) {
@@ -37,14 +30,16 @@ export function Commands({ uid, isOnline }: { uid: string; isOnline: boolean }) 
             {data.rows.map((each) => (
               <li key={each.uid}>
                 <span class="line">
-                  <Tag kind={STATES[each.state]?.kind ?? ""}>{STATES[each.state] ? t((STATES[each.state] as { word: Pair }).word) : each.state}</Tag>
+                  <CommandState state={each.state} />
                   <span class="strong">
                     <Name text={each.command} /> <Name text={each.value} />
                   </span>
                   <span class="dim">
                     <Age at={each.queued} />
                   </span>
-                  {each.reason && <span class="dim">{each.reason}</span>}
+                  <span class="dim">
+                    <CommandReason reason={each.reason} />
+                  </span>
                 </span>
                 {each.answer !== null && <pre class="dim">{JSON.stringify(each.answer).slice(0, 2_000)}</pre>}
               </li>

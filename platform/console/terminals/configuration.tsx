@@ -1,7 +1,11 @@
 /** The configuration that a terminal ought to have, and what it reports otherwise, since when. */
+import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Age, Card, type Meaning, Name, Tag } from "../parts/basics.tsx";
+import { may } from "../shell/api.ts";
 import { type Pair, t } from "../words/words.ts";
+import { words as bulk } from "./bulk-words.ts";
+import { ConfigDialog } from "./config-dialog.tsx";
 import { w } from "./words.ts";
 
 type Wanted = Result<"get_terminal_status">["configuration"];
@@ -15,17 +19,27 @@ const STATES: Record<NonNullable<Wanted>["state"], { word: Pair; why: Pair; kind
 };
 const VERSION_CHARS = 12;
 
-export function Configuration({ wanted }: { wanted: Wanted }) {
+/** `configId`: of the configuration; null: the terminal has none. */
+export function Configuration({ wanted, configId, onDone }: { wanted: Wanted; configId: string | null; onDone: () => void }) {
+  const [isEditing, setEditing] = useState(false);
+  const more = may("admin") && configId !== null && (
+    <>
+      <button class="small" onClick={() => setEditing(true)}>
+        {t(bulk.configChange)}
+      </button>
+      {isEditing && <ConfigDialog uid={configId} onClose={() => setEditing(false)} onDone={onDone} />}
+    </>
+  );
   if (!wanted) {
     return (
-      <Card title={t(w.configTitle)}>
+      <Card title={t(w.configTitle)} more={more}>
         <p class="dim">{t(w.configNone)}</p>
       </Card>
     );
   }
   const state = STATES[wanted.state];
   return (
-    <Card title={t(w.configTitle)}>
+    <Card title={t(w.configTitle)} more={more}>
       <div class="form">
         <p class="line">
           <Tag kind={state.kind}>{t(state.word)}</Tag>

@@ -19,7 +19,8 @@ import { w } from "./words.ts";
 
 type Row = RowOf<Result<"get_terminal_list">>;
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const REST_MS = 30;
 const SETTLE_MS = 5_000;
 const BY_UID: Order = { field: "uid", isDown: false };
@@ -32,7 +33,7 @@ function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
   const tag = query.get("tag");
   return {
     ...(text ? { where_or: [["uid", "like", like], ["name", "like", like]] } : {}),
-    ...(online ? { online: Number(online) } : {}),
+    ...(online === "silent" ? { silent_since: clock.ago(HOUR_MS), out_of_service: 0 } : online ? { online: Number(online) } : {}),
     ...(query.get("refused") ? { refused_after: clock.ago(DAY_MS) } : {}),
     ...(tag ? { tags: [tag] } : {}),
     ...(query.get("out") ? { out_of_service: 1 } : {}),
@@ -131,6 +132,7 @@ export function Terminals() {
             <option value="">{t(w.any)}</option>
             <option value="1">{t(w.online)}</option>
             <option value="0">{t(w.offline)}</option>
+            <option value="silent">{t(w.silentHour)}</option>
           </select>
           <label class="line">
             <input type="checkbox" checked={!!query.get("refused")} onChange={(event) => replaceQuery({ refused: event.currentTarget.checked ? "1" : "" })} />

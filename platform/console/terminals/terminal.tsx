@@ -5,12 +5,14 @@ import { Age, Card, Code, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, may, session } from "../shell/api.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, route } from "../shell/routes.ts";
+import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { allowedOf } from "./allowed.ts";
 import { PresenceBand } from "./band.tsx";
 import { Commands } from "./commands.tsx";
 import { Configuration } from "./configuration.tsx";
 import { snippets } from "./connect.ts";
+import { EditTerminal } from "./edit.tsx";
 import { Messages } from "./messages.tsx";
 import { Rejects } from "./rejects.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
@@ -28,6 +30,7 @@ const SETTLE_MS = 1_000;
 export function Terminal({ uid }: { uid: string }) {
   const item = useLoad((abort) => call("get_terminal_item", { uid }, abort), [uid], EVERY_MS);
   const status = useLoad((abort) => call("get_terminal_status", { terminal_id: uid }, abort), [uid], EVERY_MS);
+  const [isEditing, setEditing] = useState(false);
   const [turn, setTurn] = useState(0);
   const soon = useSeldom(() => {
     status.reload();
@@ -49,11 +52,13 @@ export function Terminal({ uid }: { uid: string }) {
           </span>
         }
       >
+        {found && may("admin") && <button onClick={() => setEditing(true)}>{t(common.edit)}</button>}
         {found && !found.out_of_service && may("operator") && <ServiceButton uid={uid} onDone={item.reload} />}
         <a class="button" href={link(["terminals"])}>
           {t(w.back)}
         </a>
       </Head>
+      {found && isEditing && <EditTerminal item={found} onClose={() => setEditing(false)} onDone={item.reload} />}
       {found?.out_of_service && <ServiceNote uid={uid} out={found.out_of_service} onDone={item.reload} />}
       {!!item.error && <Problem error={item.error} retry={item.reload} />}
       <Tabs uid={uid} shown={tab} />
@@ -72,7 +77,7 @@ export function Terminal({ uid }: { uid: string }) {
         <div class="stack">
           <PresenceBand uid={uid} turn={turn} />
           {status.data && <Now status={status.data} item={found} />}
-          {status.data && <Configuration wanted={status.data.configuration} />}
+          {status.data && found && <Configuration wanted={status.data.configuration} configId={found.config_id} onDone={status.reload} />}
         </div>
       )}
     </>

@@ -32,6 +32,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     action: (
         str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens | rotate | unlock
         # | mail_reset_code | reset_password | renew_recovery_codes | command_refused | run_missed | trace
+        # | recall
     )
     entity: str
     record_id: int | None = None

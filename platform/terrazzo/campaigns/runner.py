@@ -19,7 +19,13 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.domain.campaign_item import Item, ItemState
 from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Rollout
-from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
+from terrazzo.domain.command import (
+    CAMPAIGN_ABORTED,
+    CAMPAIGN_PAUSED,
+    CommandRequest,
+    CommandState,
+    CommandStep,
+)
 from terrazzo.domain.command_payload import Firmware
 from terrazzo.domain.payload import Reject, decode
 from terrazzo.domain.registry import Registry
@@ -37,8 +43,6 @@ _log = logging.getLogger(__name__)
 
 _TICK_S = 0.5
 _AT_ONCE = 100  # commands of one transaction, terminals of one question
-_PAUSED = "the campaign was paused"
-_ABORTED = "the campaign was aborted"
 
 
 class Dispatcher(Protocol):
@@ -276,9 +280,9 @@ class CampaignRunner:
         rollout.state = state
         self._count()
         if state is CampaignState.ABORTED:
-            rollout.abort(row["reason"] or _ABORTED)
+            rollout.abort(row["reason"] or CAMPAIGN_ABORTED)
         if state is not CampaignState.RUNNING:
-            self._recall(rollout, _PAUSED if state is CampaignState.PAUSED else _ABORTED)
+            self._recall(rollout, CAMPAIGN_PAUSED if state is CampaignState.PAUSED else CAMPAIGN_ABORTED)
 
     def _recall(self, rollout: Rollout, reason: str) -> None:
         for item in rollout.unsent():

@@ -22,7 +22,7 @@ from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.answers import CommandAnswer
-from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
+from terrazzo.domain.command import RECALLED_BY, TERMINAL_DELETED, CommandRequest, CommandState, CommandStep
 from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
@@ -68,9 +68,6 @@ class _Request(msgspec.Struct, kw_only=True, eq=False):
     @property
     def has_key(self) -> bool:
         return any(each["idempotency_key"] is not None for each in self.values)
-
-
-_DELETED = "the terminal was deleted"
 
 
 class CommandDispatcher:
@@ -231,12 +228,22 @@ class CommandDispatcher:
             self._advance(terminal_id)
         return change is not None
 
+    async def recall_all(self, actor: Actor, uids: Sequence[str]) -> set[str]:
+        """Ends those of the actor's commands that have not been sent yet, as failed; returns their uids.
+
+        Raises:
+            NotFound: one of them is not of the actor's company; then all stay.
+        """
+        found = await self._journal.note_recall(actor, uids, self._clock())
+        reason = RECALLED_BY.format(user=actor.username)
+        return {uid for terminal_id, uid in found if self.recall(terminal_id, uid, reason)}
+
     async def page(
         self,
         actor: Actor,
         *,
         terminal_id: str | None = None,
-        state: str | None = None,
+        states: Sequence[str] = (),
         page_index: int = 1,
         page_size: int = 20,
     ) -> Rows:
@@ -245,9 +252,9 @@ class CommandDispatcher:
         Raises:
             BadParameter: an unknown state, a page out of range.
         """
-        check_page(state=state, page_index=page_index, page_size=page_size)
+        check_page(states=states, page_index=page_index, page_size=page_size)
         return await self._journal.page(
-            actor, terminal_id=terminal_id, state=state, page_index=page_index, page_size=page_size
+            actor, terminal_id=terminal_id, states=states, page_index=page_index, page_size=page_size
         )
 
     def on_ready(self, terminal_id: str) -> None:
@@ -386,7 +393,7 @@ class CommandDispatcher:
             self._queues.put(command)
         else:
             failed = CommandState.FAILED
-            self._note(CommandStep(uid=command.uid, state=failed, time_us=self._clock(), reason=_DELETED))
+            self._note(CommandStep(uid=command.uid, state=failed, time_us=self._clock(), reason=TERMINAL_DELETED))
 
     def _advance(self, terminal_id: str) -> None:
         """Sends the next command of a terminal, if there is one and the terminal is there."""
@@ -448,7 +455,7 @@ class CommandDispatcher:
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         if before is not None and after is None:
-            for change in self._queues.fail(before.uid, _DELETED, self._clock()):
+            for change in self._queues.fail(before.uid, TERMINAL_DELETED, self._clock()):
                 self._note(change)
 
     def _note(self, change: CommandStep) -> None:

@@ -22,7 +22,7 @@ from terrazzo.database.port import Row, Rows
 from terrazzo.database.tables.registry import COMMAND
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.command import CommandState, CommandStep
-from terrazzo.errors import BadParameter, Conflict
+from terrazzo.errors import BadParameter, Conflict, NotFound
 from terrazzo.reasons import say
 from terrazzo.times import DAY_US
 
@@ -142,11 +142,37 @@ class CommandJournal:
         async with self._database.reading() as connection:
             return set((await connection.execute(query)).scalars())
 
+    async def note_recall(self, actor: Actor, uids: Sequence[str], now_us: int) -> list[tuple[str, str]]:
+        """Notes in the audit log that somebody recalls those of these commands that are not sent.
+
+        Returns:
+            Terminal and uid of each.
+
+        Raises:
+            NotFound: one of them is not of the actor's company; nothing is noted.
+        """
+        query = sa.select(COMMAND).where(one_of(_columns.uid, uids))
+        async with self._database.writing() as connection:
+            found = (await connection.execute(query)).mappings().all()
+            rows = {row["uid"]: row for row in found if actor.is_super or row["company_id"] == actor.company_id}
+            for uid in uids:
+                if uid not in rows:
+                    raise NotFound("uids", uid)
+            queued = [row for row in rows.values() if row["state"] == CommandState.QUEUED.value]
+            await write_entries(connection, [_recall_entry(actor, row) for row in queued], now_us)
+        return [(row["terminal_id"], row["uid"]) for row in queued]
+
     async def page(
-        self, actor: Actor, *, terminal_id: str | None, state: str | None, page_index: int, page_size: int
+        self,
+        actor: Actor,
+        *,
+        terminal_id: str | None,
+        states: Sequence[str],
+        page_index: int,
+        page_size: int,
     ) -> Rows:
         """A page of the commands of the actor's company, newest first, and how many there are in all."""
-        query = _scoped(actor, terminal_id, state)
+        query = _scoped(actor, terminal_id, states)
         page = query.order_by(_columns.id.desc()).limit(page_size).offset((page_index - 1) * page_size)
         async with self._database.reading() as connection:
             total = (await connection.execute(sa.select(sa.func.count()).select_from(query.subquery()))).scalar_one()
@@ -154,13 +180,13 @@ class CommandJournal:
         return Rows([_row(row) for row in rows], total)
 
 
-def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
+def check_page(*, states: Sequence[str], page_index: int, page_size: int) -> None:
     """Checks the arguments of ``page``.
 
     Raises:
         BadParameter: an unknown state, or a page out of range.
     """
-    if state is not None and state not in {known.value for known in CommandState}:
+    if not {known.value for known in CommandState}.issuperset(states):
         raise BadParameter("state", say("expected_one_of", expected=", ".join(known.value for known in CommandState)))
     if page_index < 1:
         raise BadParameter("page_index", say("starts_at_1"))
@@ -168,14 +194,14 @@ def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
         raise BadParameter("page_size", say("expected_1_to", most=MAX_PAGE))
 
 
-def _scoped(actor: Actor, terminal_id: str | None, state: str | None) -> sa.Select[Any]:
+def _scoped(actor: Actor, terminal_id: str | None, states: Sequence[str]) -> sa.Select[Any]:
     query = sa.select(COMMAND)
     if not actor.is_super:
         query = query.where(_columns.company_id == actor.company_id)
     if terminal_id is not None:
         query = query.where(_columns.terminal_id == terminal_id)
-    if state is not None:
-        query = query.where(_columns.state == state)
+    if states:
+        query = query.where(_columns.state.in_(states))
     return query
 
 
@@ -211,6 +237,18 @@ def _entry(actor: Actor, row: Row) -> AuditEntry:
         record_id=row["id"],
         uid=row["uid"],
         after=told,
+    )
+
+
+def _recall_entry(actor: Actor, row: sa.RowMapping) -> AuditEntry:
+    return AuditEntry(
+        actor=actor,
+        company_id=row["company_id"],
+        action="recall",
+        entity="command",
+        record_id=row["id"],
+        uid=row["uid"],
+        after={name: row[name] for name in ("terminal_id", "object_id", "command", "value") if row[name] is not None},
     )
 
 

@@ -11,7 +11,14 @@ from itertools import islice
 
 import msgspec
 
-from terrazzo.domain.command import CommandState, CommandStep
+from terrazzo.domain.command import (
+    NOT_ACKNOWLEDGED,
+    NOT_THERE,
+    REFUSED,
+    SESSION_ENDED,
+    CommandState,
+    CommandStep,
+)
 from terrazzo.ports.bus import DeliveryFate
 
 
@@ -87,13 +94,10 @@ class CommandQueues:
         """Applies what became of a sent command: delivered and refused end it, lost has it wait again."""
         if fate is DeliveryFate.LOST:
             command.in_flight, command.is_doubtful = False, True
-            reason = "the session ended before the terminal acknowledged it"
-            return CommandStep(uid=command.uid, state=CommandState.QUEUED, time_us=now_us, reason=reason)
+            return CommandStep(uid=command.uid, state=CommandState.QUEUED, time_us=now_us, reason=SESSION_ENDED)
         self._remove(command)
         if fate is DeliveryFate.REFUSED:
-            return CommandStep(
-                uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason="refused by the terminal"
-            )
+            return CommandStep(uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason=REFUSED)
         return CommandStep(uid=command.uid, state=CommandState.DELIVERED, time_us=now_us)
 
     def find_sent(self, terminal_id: str, uid: str) -> OpenCommand | None:
@@ -115,7 +119,7 @@ class CommandQueues:
         for queue in list(self._queues.values()):
             for command in [command for command in queue if command.expires_us <= now_us]:
                 self._remove(command)
-                reason = "sent, not acknowledged in time" if command.in_flight else "the terminal was not there in time"
+                reason = NOT_ACKNOWLEDGED if command.in_flight else NOT_THERE
                 yield CommandStep(uid=command.uid, state=CommandState.EXPIRED, time_us=now_us, reason=reason)
 
     def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[CommandStep]:

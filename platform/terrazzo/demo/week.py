@@ -66,7 +66,7 @@ class DemoWeek:
         await self._statistics(actor, objects)
         await self._commands(operator, objects)
         await self._remarks(operator)
-        done = {"name": _SERVICE, "object_id": objects[OBJECTS[0].name], "category": "inspection", "source": "object"}
+        done = {"name": _SERVICE, "object_id": objects[OBJECTS[0].name], "category": "日常巡检", "source": "object"}
         await self.entities.services.create(
             operator, {**done, "staff_name": "Chen Yu 陈宇"}
         )  # last: says that all is there

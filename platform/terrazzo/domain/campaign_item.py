@@ -9,6 +9,14 @@ import msgspec
 
 from terrazzo.domain.command import CommandState
 
+HAD_VERSION = "had the version already"
+CAME_BACK = "came back with version {version}"
+REPORTS_FAILURE = "the terminal reports a failure"
+NOT_REPORTED = "did not report version {version} within {seconds:g} s"
+TOO_MANY_FAILED = "{failed} of the {ended} terminals that ended have failed"
+CAMPAIGN_REASONS = (HAD_VERSION, CAME_BACK, REPORTS_FAILURE, NOT_REPORTED, TOO_MANY_FAILED)
+"""Why a terminal's upgrade or a whole campaign ended, as their records have it; a terminal may give its own."""
+
 
 class ItemState(Enum):
     """Where a terminal stands."""
@@ -89,10 +97,10 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
             return
         self.version, self.is_dirty = version[:64], True
         if version == terms.version:
-            self.reason = "" if self.attempts else "had the version already"
+            self.reason = "" if self.attempts else HAD_VERSION
             self._end(ItemState.DONE, now_us)
         elif self.state in UNDER_WAY and self.came_back:
-            self.fail(f"came back with version {version[:64]}", terms=terms, now_us=now_us)
+            self.fail(CAME_BACK.format(version=version[:64]), terms=terms, now_us=now_us)
 
     def on_notice(self, notice: UpgradeNotice, *, terms: Terms, now_us: int) -> None:
         """The terminal has sent a notice about the upgrade (channel ``n``)."""
@@ -101,7 +109,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         if notice.is_ok:
             self.on_download(terms=terms, now_us=now_us)
         else:
-            self.fail(notice.reason or "the terminal reports a failure", terms=terms, now_us=now_us)
+            self.fail(notice.reason or REPORTS_FAILURE, terms=terms, now_us=now_us)
 
     def on_download(self, *, terms: Terms, now_us: int) -> None:
         """The terminal fetches the firmware file; its time limit starts again."""
@@ -120,7 +128,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
     def check_time(self, *, terms: Terms, now_us: int) -> None:
         """Fails the attempt when its deadline has passed."""
         if self.state in UNDER_WAY and self.deadline_us is not None and self.deadline_us <= now_us:
-            reason = f"did not report version {terms.version} within {terms.timeout_us / 1e6:g} s"
+            reason = NOT_REPORTED.format(version=terms.version, seconds=terms.timeout_us / 1e6)
             self.fail(reason, terms=terms, now_us=now_us)
 
     def fail(self, reason: str, *, terms: Terms, now_us: int) -> None:

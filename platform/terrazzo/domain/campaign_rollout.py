@@ -8,7 +8,7 @@ from enum import Enum
 
 import msgspec
 
-from terrazzo.domain.campaign_item import ENDED, UNDER_WAY, Item, ItemState, Terms
+from terrazzo.domain.campaign_item import ENDED, TOO_MANY_FAILED, UNDER_WAY, Item, ItemState, Terms
 
 
 class CampaignState(Enum):
@@ -70,7 +70,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
             and failed * 100 >= limits.failure_percent * ended
             and ended < len(self.items)
         ):
-            return RolloutVerdict(CampaignState.ABORTED, f"{failed} of the {ended} terminals that ended have failed")
+            return RolloutVerdict(CampaignState.ABORTED, TOO_MANY_FAILED.format(failed=failed, ended=ended))
         return RolloutVerdict(CampaignState.DONE) if ended == len(self.items) else None
 
     def open_wave(self) -> bool:

@@ -21,6 +21,27 @@ class CommandState(Enum):
     FAILED = "failed"
 
 
+TERMINAL_DELETED = "the terminal was deleted"
+NOT_THERE = "the terminal was not there in time"
+NOT_ACKNOWLEDGED = "sent, not acknowledged in time"
+REFUSED = "refused by the terminal"
+SESSION_ENDED = "the session ended before the terminal acknowledged it"
+CAMPAIGN_PAUSED = "the campaign was paused"
+CAMPAIGN_ABORTED = "the campaign was aborted"
+RECALLED_BY = "recalled by {user}"
+COMMAND_REASONS = (
+    TERMINAL_DELETED,
+    NOT_THERE,
+    NOT_ACKNOWLEDGED,
+    REFUSED,
+    SESSION_ENDED,
+    CAMPAIGN_PAUSED,
+    CAMPAIGN_ABORTED,
+    RECALLED_BY,
+)
+"""Why a command failed, expired or waits again, as the journal has it; an aborted campaign may give its own."""
+
+
 class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a command's state, as the journal stores it."""
 

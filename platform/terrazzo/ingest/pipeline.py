@@ -200,9 +200,9 @@ class IngestPipeline:
         size = len(messages[0].payload) if count == 1 else sum(map(len, map(_PAYLOAD, messages)))
         share = self.taken[owner]
         arrival = Arrival(batch, size, share)
-        share.messages += count
-        share.size += size
-        if share.size > self._share_bytes or not self._rooms.has_room_of(owner):
+        share.taken += count
+        share.taken_bytes += size
+        if share.taken_bytes - share.stored_bytes > self._share_bytes or not self._rooms.has_room_of(owner):
             arrival.hold()
         self._pending.add(arrival)
         stats = self.stats
@@ -402,7 +402,7 @@ class IngestPipeline:
     def _answer(self, group: CommitGroup, seconds: float) -> None:
         self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
         self.stats.count_commit(group, seconds, self._waited_us / 1e6)
-        self.taken.remove_all(group.arrivals, time.perf_counter())
+        self.taken.on_stored(group.arrivals, time.perf_counter())
         group.settle() if self._traces is None else self._traces.settle(group, seconds)
         self._tell(group)
         self._committed.set()
@@ -426,7 +426,7 @@ class IngestPipeline:
             self.stats.withheld += count
             self.stats.backlog -= count
             self.stats.backlog_bytes -= arrival.size
-            self.taken.remove_all([arrival], time.perf_counter())
+            self.taken.give_back(arrival, time.perf_counter())
             self._failure_log.error("%d messages of %s are not acknowledged; it has to send them again", count, client)
             self._gate.kick(client)
         self._committed.set()

@@ -34,6 +34,7 @@ class Meant(NamedTuple):
     heard: Pairs = (array("q"), array("q"))  # those that are connected, if it matters when they were heard of
     refused: Pairs = (array("q"), array("q"))  # those that were refused, if it matters
     resting: array[int] = array("q")  # those that are out of service, if it matters
+    silent: array[int] | None = None  # those that are silent; None: it doesn't matter
 
 
 def page_of(meant: Meant, start: int, size: int | None) -> tuple[list[int], int]:
@@ -84,6 +85,8 @@ def _conditions(meant: Meant, all_ids: Numbers, online: Any, seen_us: Numbers, r
         found.append(online == meant.online)
     if meant.out_of_service is not None:
         found.append(np.isin(all_ids, np.array(meant.resting)) == meant.out_of_service)
+    if meant.silent is not None:
+        found.append(np.isin(all_ids, np.array(meant.silent)))
     if meant.seen_after_us is not None:
         found.append(seen_us >= meant.seen_after_us)
     if meant.seen_before_us is not None:

@@ -37,6 +37,7 @@ class TerminalQuery(NamedTuple):
     seen_before_us: int | None = None
     refused_after_us: int | None = None
     out_of_service: bool | None = None
+    silent_since_us: int | None = None  # those that are connected and reported last before this
     order_by: OrderBy = None  # a column, ``online``, ``last_seen`` or ``last_refused``; whether it falls
 
     @property
@@ -47,7 +48,8 @@ class TerminalQuery(NamedTuple):
     @property
     def is_of_database(self) -> bool:
         """Whether the database alone has the answer."""
-        in_memory = (self.online, self.refused_after_us, self.out_of_service, self.seen_after_us, self.seen_before_us)
+        times = (self.refused_after_us, self.seen_after_us, self.seen_before_us, self.silent_since_us)
+        in_memory = (self.online, self.out_of_service, *times)
         return all(each is None for each in in_memory) and not self.is_by_presence
 
 
@@ -128,6 +130,7 @@ class TerminalSearch:
             heard=heard,
             refused=refused,
             resting=self._resting() if query.out_of_service is not None else array("q"),
+            silent=None if query.silent_since_us is None else await self._silent(query.silent_since_us),
         )
 
     async def _among(self, actor: Actor, query: TerminalQuery) -> array[int] | None:
@@ -146,6 +149,18 @@ class TerminalSearch:
             known = [(terminal.id, each) for each in run if (terminal := self._registry.terminal(each.client_id))]
             found[0].extend([record_id for record_id, _ in known])
             found[1].extend([each.last_packet_us or each.connected_us for _, each in known])
+            await pauses.pause()
+        return found
+
+    async def _silent(self, since_us: int) -> array[int]:
+        """Those that are connected and have reported, but not since then."""
+        pauses, found = LoopPauses(), array("q")
+        for run in _runs(self._presence.clients()):
+            for each in run:
+                reported_us = self._presence.heard(each.client_id)[2]
+                if reported_us is not None and reported_us < since_us:
+                    terminal = self._registry.terminal(each.client_id)
+                    found.extend(() if terminal is None else (terminal.id,))
             await pauses.pause()
         return found
 

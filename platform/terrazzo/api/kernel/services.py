@@ -19,6 +19,7 @@ from terrazzo.access.single_sign_on import SingleSignOn
 from terrazzo.access.tokens import HeldToken
 from terrazzo.access.wall_links import WallLinks
 from terrazzo.analysis.analysis import Analysis
+from terrazzo.api.kernel.command_service import CommandService
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.backup.status import BackupStatus
@@ -40,6 +41,7 @@ from terrazzo.events.events import EventRecords
 from terrazzo.events.handovers import Handovers
 from terrazzo.events.labels import LabelRecords
 from terrazzo.events.object_log import ObjectLog
+from terrazzo.ingest.backlog import Intake
 from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.catalogue import MappingLimits
@@ -236,26 +238,6 @@ class TokenService(Protocol):
         ``verify`` does."""
 
 
-class CommandService(Protocol):
-    """The journal of commands and their way to the terminals."""
-
-    async def submit(
-        self, actor: Actor, terminal_id: str, command: str, value: Any, *, idempotency_key: str | None = None
-    ) -> Row:
-        """Journals a command, and sends it as soon as the terminal is there."""
-
-    async def page(
-        self,
-        actor: Actor,
-        *,
-        terminal_id: str | None = None,
-        state: str | None = None,
-        page_index: int = 1,
-        page_size: int = 20,
-    ) -> Rows:
-        """A page of the journal, newest first: of the actor's company, one terminal or one state."""
-
-
 class ConfigStatuses(Protocol):
     """How far terminals are with the configurations that they ought to have."""
 
@@ -444,6 +426,7 @@ class Services:
     events: EventRecords
     handovers: Handovers
     attention: Attention
+    intake: Callable[[str | None], Intake]  # of an owner of reports, of all for None
     traces: TerminalTraces
     presence_log: PresenceLog
     search: NameSearch

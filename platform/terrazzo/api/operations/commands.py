@@ -22,6 +22,10 @@ from terrazzo.domain.command_payload import without_download_secrets
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 
+MOST_RECALLED = 1_000
+
+_Uid = Annotated[str, Meta(min_length=1, max_length=64)]
+
 
 class TerminalCommand(msgspec.Struct, kw_only=True):
     """``command`` is the point or the verb, ``value`` what it is set to; numbers are sent as numbers.
@@ -36,10 +40,26 @@ class TerminalCommand(msgspec.Struct, kw_only=True):
 
 
 class CommandList(PageRequest):
-    """Of one terminal, in one state, or all."""
+    """Of one terminal, in one state or in some, or all."""
 
     terminal_id: Key | None = None
     state: CommandState | None = None
+    states: Annotated[list[CommandState], Meta(max_length=len(CommandState), description="any of these")] = (
+        msgspec.field(default_factory=list)
+    )
+
+
+class RecallCommands(msgspec.Struct, kw_only=True):
+    """Which commands."""
+
+    uids: Annotated[list[_Uid], Meta(min_length=1, max_length=MOST_RECALLED, description="uids of commands")]
+
+
+class RecalledCommands(msgspec.Struct):
+    """``recalled``: those that ended, as failed; ``left``: the others, which may have been sent, or had ended."""
+
+    recalled: list[str]
+    left: list[str]
 
 
 class CommandRecord(msgspec.Struct):
@@ -83,11 +103,24 @@ async def handle_get_command_list(services: Services, actor: Actor, request: Com
     rows = await services.commands.page(
         actor,
         terminal_id=uid,
-        state=request.state and request.state.value,
+        states=[each.value for each in (request.states if request.state is None else [request.state])],
         page_index=request.page_index,
         page_size=request.page_size,
     )
     return paged(request, [command_record(row, actor, services.zone) for row in rows.rows], rows.total)
+
+
+async def handle_recall_commands(services: Services, actor: Actor, request: RecallCommands) -> RecalledCommands:
+    """Ends commands that have not been sent yet; one that its terminal may have is left.
+
+    Raises:
+        NotFound: one of them is not of the actor's company; then all are left.
+    """
+    recalled = await services.commands.recall_all(actor, request.uids)
+    return RecalledCommands(
+        recalled=[uid for uid in request.uids if uid in recalled],
+        left=[uid for uid in request.uids if uid not in recalled],
+    )
 
 
 def command_record(row: Row, actor: Actor, zone: tzinfo) -> CommandRecord:
@@ -118,5 +151,13 @@ OPERATIONS = (
         result=Paged[CommandRecord],
         permission=Role.VIEWER,
         handler=handle_get_command_list,
+    ),
+    Operation(
+        name="recall_commands",
+        summary="Ends commands that have not been sent yet",
+        request=RecallCommands,
+        result=RecalledCommands,
+        permission=Role.OPERATOR,
+        handler=handle_recall_commands,
     ),
 )

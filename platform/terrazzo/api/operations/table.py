@@ -28,6 +28,7 @@ from terrazzo.api.operations.entities import (
     accounts,
     campaigns,
     event_definitions,
+    object_dashboards,
     objects,
     rules,
     scripts,
@@ -46,7 +47,7 @@ from terrazzo.api.operations.history import (
     rejects,
     rule_commands,
 )
-from terrazzo.api.operations.machine import retained, status
+from terrazzo.api.operations.machine import intake, retained, status
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on, wall_links
 from terrazzo.api.operations.terminal_care import out_of_service, traces
@@ -66,6 +67,7 @@ TABLE = OperationTable(
         *terminal_authorities.OPERATIONS,
         *terminal_changes.OPERATIONS,
         *objects.OPERATIONS,
+        *object_dashboards.OPERATIONS,
         *event_definitions.OPERATIONS,
         *variable_definitions.OPERATIONS,
         *mapping_check.OPERATIONS,
@@ -75,6 +77,7 @@ TABLE = OperationTable(
         *statistics.OPERATIONS,
         *balance.OPERATIONS,
         *attention.OPERATIONS,
+        *intake.OPERATIONS,
         *search.OPERATIONS,
         *terminal_status.OPERATIONS,
         *presence.OPERATIONS,

@@ -225,6 +225,7 @@ class GatewayServers:
         metadata = self._parts.metadata
         return {
             "attention": self._parts.views.attention,
+            "intake": self._parts.messaging.ingest.taken.intake,
             "traces": self._parts.views.traces,
             "presence_log": self._parts.messaging.presence_log,
             "handovers": Handovers(metadata.database, zone=self._config.zone, clock=self._clock),

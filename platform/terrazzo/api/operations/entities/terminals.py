@@ -31,8 +31,9 @@ class TerminalFilter(ListRequest):
 
     ``configuration``: of those whose configuration is delivered the ones that report what is wanted (``agrees``),
     something else (``differs``), or nothing so far (``unreported``). ``refused_after``: refused at this time or later
-    (``get_terminal_status`` says why). ``out_of_service``: those that are (1) or are not (0). ``order_by`` may name
-    ``online``, ``last_seen`` and ``last_refused``, too.
+    (``get_terminal_status`` says why). ``out_of_service``: those that are (1) or are not (0). ``silent_since``: those
+    that are connected and reported last before this time. ``order_by`` may name ``online``, ``last_seen`` and
+    ``last_refused``, too.
     """
 
     tags: Names = msgspec.field(default_factory=Names)
@@ -41,6 +42,7 @@ class TerminalFilter(ListRequest):
     seen_before: Moment | None = None
     refused_after: Moment | None = None
     out_of_service: Flag | None = None
+    silent_since: Moment | None = None
     configuration: Configured | None = None
 
     def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
@@ -53,6 +55,7 @@ class TerminalFilter(ListRequest):
             seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
             refused_after_us=None if self.refused_after is None else self.refused_after.time_us,
             out_of_service=None if self.out_of_service is None else bool(self.out_of_service),
+            silent_since_us=None if self.silent_since is None else self.silent_since.time_us,
             configured=self.configuration,
             order_by=order_by,
         )

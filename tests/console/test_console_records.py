@@ -1,0 +1,168 @@
+"""Records that people write while they look: objects, terminals, service records, dashboards on objects."""
+
+from __future__ import annotations
+
+import re
+
+from browser import Tab
+from demo_plant import DemoPlant
+from playwright.sync_api import expect
+
+
+def object_id(plant: DemoPlant, name: str) -> str:
+    rows = plant.call("get_object_list", where_and=[["name", "like", f"{name}%"]])["data"]
+    return str(rows[0]["id"])
+
+
+def test_an_object_is_made_changed_and_removed(admin: Tab, plant: DemoPlant) -> None:
+    page = admin.page
+    mapping = plant.call("get_mapping_list")[0]
+    admin.open("#/objects")
+    page.get_by_role("button", name="Add an object").click()
+    dialog = page.get_by_role("dialog", name="Add an object")
+    dialog.get_by_label("Name").fill("Spare pump")
+    dialog.get_by_label(re.compile("^Terminals")).fill("demo-spare, nobody-1")
+    dialog.get_by_label(re.compile("^Mapping")).select_option(mapping["uid"])
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("nobody-1")
+    dialog.get_by_label(re.compile("^Terminals")).fill("demo-spare")
+    dialog.get_by_label("Place on the map").fill("31.2990,120.5853")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Spare pump")
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog", name="Edit Spare pump")
+    expect(dialog.get_by_label(re.compile("^Terminals"))).to_have_value("demo-spare")
+    expect(dialog.get_by_label(re.compile("^Mapping"))).to_have_value(mapping["uid"])
+    dialog.get_by_label("Name").fill("Spare pump 2")
+    dialog.get_by_label("Model").fill("P-2")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Spare pump 2")
+    expect(page.get_by_role("region", name="About")).to_contain_text(re.compile("P-2.*31.2990", re.DOTALL))
+    made = plant.call("get_object_item", object_id=object_id(plant, "Spare pump 2"))
+    assert (made["terminal_list"], made["mapping_id"], made["model"]) == (["demo-spare"], mapping["uid"], "P-2")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove Spare pump 2").get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Objects")
+    assert plant.call("get_object_list", where_and=[["name", "=", "Spare pump 2"]])["data"] == []
+
+
+def test_a_service_record_is_written(tab: Tab, plant: DemoPlant) -> None:
+    tab.login("demo-operator", plant.password("demo-operator"))
+    tab.open(f"#/objects/{object_id(plant, 'Chiller 2')}")
+    page = tab.page
+    expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+    page.get_by_role("button", name="Write a record").click()
+    dialog = page.get_by_role("dialog", name="Service record of Chiller 2")
+    dialog.get_by_label("What was done").fill("Filter <b>changed</b>")
+    dialog.get_by_label("Kind").select_option(label="regular maintenance")
+    dialog.get_by_role("button", name="Save").click()
+    records = page.get_by_role("region", name="Service records")
+    expect(records).to_contain_text("regular maintenance: Filter <b>changed</b>")
+    expect(records).to_contain_text("demo-operator")
+
+
+def test_a_dashboard_is_put_on_an_object_and_shows_it(admin: Tab, plant: DemoPlant) -> None:
+    (dashboard,) = plant.call("get_dashboard_list")["data"]
+    admin.open(f"#/objects/{object_id(plant, 'Chiller 3')}")
+    page = admin.page
+    card = page.get_by_role("region", name="Dashboards")
+    expect(card).to_contain_text("No dashboard is on it")
+    card.get_by_role("button", name="Put one on it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    card.get_by_role("link", name=dashboard["name"]).click()
+    expect(page.get_by_role("link", name="For Chiller 3")).to_be_visible()
+    page.get_by_role("link", name="For Chiller 3").click()
+    card.get_by_role("button", name=re.compile("^Take .* off$")).click()
+    expect(card).to_contain_text("No dashboard is on it")
+
+
+def test_all_events_of_an_object_are_its_own(admin: Tab, plant: DemoPlant) -> None:
+    number = object_id(plant, "Chiller 1")
+    mine = plant.call("get_event_list", object_id=number, page_size=1)["total_records"]
+    assert 0 < mine < plant.call("get_event_list", page_size=1)["total_records"]
+    admin.open(f"#/objects/{number}")
+    page = admin.page
+    page.get_by_role("region", name="Events and labels").get_by_role("link", name="All").click()
+    expect(page.get_by_role("button", name="Chiller 1")).to_be_visible()
+    table = page.get_by_role("region", name="Events").get_by_role("table")
+    expect(table).to_have_attribute("aria-rowcount", str(mine + 1))
+    page.get_by_role("button", name="Chiller 1").click()
+    expect(table).not_to_have_attribute("aria-rowcount", str(mine + 1))
+
+
+def test_a_terminals_record_is_changed(admin: Tab, plant: DemoPlant) -> None:
+    config = plant.call("get_terminal_config_list")[0]["uid"]
+    plant.add_terminal("edited-1", config, name="Before")
+    admin.open("#/terminals/edited-1")
+    page = admin.page
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog", name="Edit Before")
+    dialog.get_by_label("Name", exact=True).fill("After <i>it</i>")
+    dialog.get_by_label("Tags").fill("roof, north")
+    dialog.get_by_label("Allowed").select_option("pub")
+    dialog.get_by_label("Topics").fill("pub:r,a")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("After <i>it</i>")
+    found = plant.call("get_terminal_item", uid="edited-1")
+    assert (found["name"], sorted(found["tags"]), found["access"]) == ("After <i>it</i>", ["north", "roof"], "pub")
+    assert (found["topic"], found["mode"], found["config_id"], found["pin"]) == (
+        "pub:r,a",
+        "pwd",
+        config,
+        "pin-edited-1",
+    )
+    page.get_by_role("button", name="Edit").click()
+    again = page.get_by_role("dialog", name="Edit After <i>it</i>")
+    again.get_by_label("Topics").fill("nonsense:r")
+    again.get_by_role("button", name="Save").click()
+    expect(again.get_by_role("alert")).to_contain_text("topic")
+
+
+def test_what_is_wanted_of_a_terminal_is_changed_where_it_differs(admin: Tab, plant: DemoPlant) -> None:
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    made = plant.call("create_terminal_config", name="Night", deliver=0, config_script={"interval": 30}, **by)
+    for uid in ("wanted-1", "wanted-2"):
+        plant.add_terminal(uid, made["uid"])
+    admin.open("#/terminals/wanted-1")
+    page = admin.page
+    card = page.get_by_role("region", name="Configuration wanted and reported").first
+    expect(card).to_contain_text("Its configuration is not sent to it")
+    card.get_by_role("button", name="Change what is wanted").click()
+    dialog = page.get_by_role("dialog", name="Configuration Night")
+    expect(dialog).to_contain_text("2 terminals have this configuration")
+    script = dialog.get_by_label("What terminals should have (JSON)")
+    script.fill('{"interval": 10, }')
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("config_script")
+    script.fill('{"interval": 10}')
+    dialog.get_by_label("Send it to the terminals").check()
+    dialog.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("waits")
+    found = plant.call("get_terminal_config_item", uid=made["uid"])
+    assert (found["config_script"], found["deliver"], found["name"]) == ({"interval": 10}, 1, "Night")
+
+
+def test_an_object_is_put_into_a_group_that_is_made_renamed_and_removed(admin: Tab, plant: DemoPlant) -> None:
+    page = admin.page
+    admin.open("#/objects")
+    groups = page.get_by_role("navigation", name="Groups")
+    groups.get_by_role("button", name="New group").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Roof <i>units</i>")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(groups.get_by_role("link", name="Roof <i>units</i>")).to_be_visible()
+    admin.open(f"#/objects/{object_id(plant, 'Chiller 2')}")
+    about = page.get_by_role("region", name="About")
+    about.get_by_label("Put into a group").select_option(label="Roof <i>units</i>")
+    about.get_by_role("link", name="Roof <i>units</i>").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody")).to_contain_text("Chiller 2")
+    groups.get_by_role("button", name="Rename").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Roof")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(groups.get_by_role("link", name="Roof", exact=True)).to_be_visible()
+    groups.get_by_role("button", name="Rename").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove Roof").get_by_role("button", name="Remove").click()
+    expect(groups.get_by_role("link", name="Roof", exact=True)).to_have_count(0)
+    expect(page.locator("tbody")).to_contain_text("Chiller 1")

@@ -96,13 +96,8 @@ def build_apps(services: Services) -> Apps:
         gateway, connection_limiter, limits=services.limits, open_session=session, read_cookie=cookies.read
     )
     for app in (apps.http, apps.websocket):
-        app[PROXIES] = services.proxies
         app.on_shutdown.append(sockets.close)
-        app[COOKIES] = cookies
-        app.on_response_prepare.append(origins.mark)
-        app.on_response_prepare.append(cookies.write)
-        if services.cluster.replica is not None:
-            app.on_response_prepare.append(freshness_marker(services.cluster.replica))
+        _set_up(app, services, origins, cookies)
     routes = _Routes(apps.http, traffic, origins)
     bodies = BodyReader(services.tokens, services.memory, timeout_s=services.limits.request_timeout_s)
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
@@ -142,6 +137,16 @@ def build_apps(services: Services) -> Apps:
     alone.add("GET", GATEWAY_PATH, sockets.handle)
     alone.add("*", "/{path:.*}", _refuse_path)
     return apps
+
+
+def _set_up(app: web.Application, services: Services, origins: Origins, cookies: SessionCookies) -> None:
+    """What each request and response of a port goes through."""
+    app[PROXIES] = services.proxies
+    app[COOKIES] = cookies
+    app.on_response_prepare.append(origins.mark)
+    app.on_response_prepare.append(cookies.write)
+    if services.cluster.replica is not None:
+        app.on_response_prepare.append(freshness_marker(services.cluster.replica))
 
 
 class _Routes:

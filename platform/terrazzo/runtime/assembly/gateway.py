@@ -220,7 +220,6 @@ class GatewayServers:
             allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,
             memory=parts.memory,
-            cluster=ClusterPart(leading=parts.leading),
             **self._of_screens(),
             **self._counted(),
         )
@@ -243,6 +242,7 @@ class GatewayServers:
             "backups": self._parts.backups,
             "bridges": self._parts.terminals.bridges,
             "broker_asking": self._broker_asking(),
+            "cluster": ClusterPart(leading=self._parts.leading),
             "map_tiles": MapTiles(self._config.http.map_tiles, self._config.http.map_attribution),
         }
 

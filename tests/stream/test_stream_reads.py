@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,10 +243,16 @@ def test_a_replica_answers_as_its_leader(world: World) -> None:
         assert len(asked) >= 200
         position = ask(world.a, "update_customer", {"uid": "nobody"}, token=world.token).headers[POSITION]
         succeeded = 0
+
+        def both(path: str, body: Any, position: str) -> tuple[Answered, Answered] | None:
+            """The leader's answer and the replica's, once they are alike: events and labels follow their reports."""
+            first = ask(world.a, path, body, token=world.token)
+            second = ask(b, path, body, token=world.token, position=position)
+            is_alike = (first.status, timeless(first.body)) == (second.status, timeless(second.body))
+            return (first, second) if is_alike else None
+
         for path, body in asked:
-            expected = ask(world.a, path, body, token=world.token)
-            found = ask(b, path, body, token=world.token, position=position)
-            assert (found.status, timeless(found.body)) == (expected.status, timeless(expected.body)), (path, body)
+            expected, found = wait_for(partial(both, path, body, position), f"alike: {path} {body}")
             assert found.headers[FRESHNESS].startswith('node="b"'), (path, body)
             assert FRESHNESS not in expected.headers
             if path == "get_event_list" or (path == "get_last_mosaic" and body["keys"]):

@@ -13,6 +13,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo.analysis.results:read_summaries": _CALLS,
     "terrazzo.analysis.results:read_variables": _CALLS,
     "terrazzo.analysis.tally:decode_summary": _OURS,
+    "terrazzo.api.kernel.replica.performers:ReplicasGateway.read": "is Gateway.read, which is in the table",
     "terrazzo.api.kernel.schema_faults:re.fullmatch": "words what msgspec has said of a request; one pass each",
     "terrazzo.api.kernel.fields:Parsed.parse": "is abstract",
     "terrazzo.api.operations.entities.types:read_type": "makes a type of a column's definition",

@@ -14,6 +14,7 @@ from parser_kinds import Parser
 from terrazzo.access.oidc import read_provider
 from terrazzo.access.single_sign_on import role_of, username_of
 from terrazzo.api.kernel.components import query_values
+from terrazzo.api.kernel.replica.position import ReadPosition
 from terrazzo.api.transports.bodies.forms import _MEDIA_TYPE, clean_name, read_multipart, read_urlencoded
 from terrazzo.api.transports.bodies.inflate import BadCoding, Inflater
 from terrazzo.api.transports.bodies.multipart import BadForm, boundary_of, parse_parameters
@@ -100,6 +101,16 @@ PARSERS_OF_TEXT: list[Parser[str]] = [
             lambda n: "a=1&b=2&" * (n // 8),
         ),
         samples=("a=1&b=2&a=3", "page_size=10&x="),
+    ),
+    Parser(
+        covers=(
+            "terrazzo.api.kernel.replica.position:ReadPosition.parse",
+            "terrazzo.api.kernel.replica.position:_SHAPE",
+        ),
+        run=ReadPosition.parse,
+        raises=(ValueError,),
+        worst=(lambda n: "1" * n, lambda n: " " * n, lambda n: "1." * (n // 2)),
+        samples=("1234.56", "0.0", " 12.7 "),
     ),
     Parser(
         covers=(

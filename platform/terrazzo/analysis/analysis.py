@@ -117,6 +117,15 @@ class Analysis:
         await analysis._follow(entities)
         return analysis
 
+    async def reload(self) -> None:
+        """Takes over how far another process has come, which does the work on the same database."""
+        async with self._context.database.reading() as connection:
+            progress = await load_progress(connection)
+        known = self._context.progress
+        for job in known.keys() - progress.keys():
+            del known[job]
+        known.update(progress)
+
     async def _follow(self, entities: Entities) -> None:
         scripts: dict[ScriptKind, EntityRepository] = {
             ScriptKind.STATISTICS: entities.statistics,

@@ -43,6 +43,10 @@ class ClusterSection(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = "all"
     node: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,31})?$")] = ""
     lease_s: Annotated[float, Meta(ge=1, le=300)] = 3.0
+    url: str = ""
+    reads: bool = False
+    reads_wait_s: Annotated[float, Meta(ge=0, le=60)] = 2.0
+    reads_age_s: Annotated[float, Meta(ge=1, le=86_400)] = 30.0
 
 
 class Beside(NamedTuple):
@@ -66,6 +70,8 @@ def check_cluster(stream: StreamSection, cluster: ClusterSection, beside: Beside
             raise ConfigError("cluster.role: front needs stream.kind = jetstream: what it takes goes into the log")
         return
     _check_urls("stream.url", stream.url, ("nats", "tls"), "nats://host:4222")
+    if cluster.url:
+        _check_url(cluster.url)
     if stream.monitor_url:
         _check_urls("stream.monitor_url", stream.monitor_url, ("http", "https"), "http://host:8222")
     if not cluster.node:
@@ -79,6 +85,16 @@ def check_cluster(stream: StreamSection, cluster: ClusterSection, beside: Beside
             raise ConfigError(f"{key}: is required with stream.kind = jetstream, the same on each node")
     if beside.has_bridges:
         raise ConfigError("bridge: is not served with stream.kind = jetstream: what waits for a link is on one node")
+
+
+def _check_url(text: str) -> None:
+    try:
+        parts = urlsplit(text)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_sound = False
+    if not is_sound or parts.username or parts.password or parts.query or parts.fragment or not text.isprintable():
+        raise ConfigError(f"cluster.url: expected http://host:8080, no password in it, got {shown_address(text)!r}")
 
 
 def _check_urls(key: str, text: str, schemes: tuple[str, ...], shape: str) -> None:

@@ -48,16 +48,23 @@ async def record_changes(connection: AsyncConnection, changes: Sequence[Metadata
     await connection.execute(CHANGE.delete().where(CHANGE.c.changed_us < common["changed_us"] - KEPT_US))
 
 
+async def newest_change(database: Database) -> int:
+    """The number of the newest change; 0: there is none."""
+    async with database.reading() as connection:
+        return (await connection.execute(sa.select(sa.func.max(CHANGE.c.id)))).scalar() or 0
+
+
 class ChangeWatcher:
     """Reads the changes of other processes, and calls the handlers of the entities they are about.
 
-    Call ``start`` before the state is loaded, then ``poll`` at least once a second.
+    Call ``start`` before the state is loaded, then ``poll`` at least once a second. ``seen``: the number of the last
+    change that the handlers were told of.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._handlers: dict[str, list[Handler]] = {}
-        self._seen = 0
+        self.seen = 0
 
     def on(self, entity: str, handler: Handler) -> None:
         """Calls ``handler`` on later changes of this entity (a table's name)."""
@@ -65,8 +72,7 @@ class ChangeWatcher:
 
     async def start(self) -> None:
         """Marks all changes up to now as seen."""
-        async with self._database.reading() as connection:
-            self._seen = (await connection.execute(sa.select(sa.func.max(CHANGE.c.id)))).scalar() or 0
+        self.seen = await newest_change(self._database)
 
     async def poll(self) -> int:
         """Calls the handlers with others' changes since the last call, each record once; returns the number of changes.
@@ -83,16 +89,16 @@ class ChangeWatcher:
             for entity, its_changes in by_entity.items():
                 for handler in self._handlers.get(entity, ()):
                     await handler(its_changes)
-            self._seen = max(changes)
+            self.seen = max(changes)
             count += len(changes)
         return count
 
     async def _next_page(self) -> dict[int, MetadataChange | None]:
         """The next changes by their ids; None for this process's own whose parts have been informed already."""
-        query = sa.select(CHANGE).where(CHANGE.c.id > self._seen).order_by(CHANGE.c.id).limit(PAGE)
+        query = sa.select(CHANGE).where(CHANGE.c.id > self.seen).order_by(CHANGE.c.id).limit(PAGE)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).all()
-            if rows and rows[0].id > self._seen + 1:
+            if rows and rows[0].id > self.seen + 1:
                 await self._check_gap(connection)
         return {row.id: self._to_tell(row) for row in rows}
 
@@ -106,5 +112,5 @@ class ChangeWatcher:
         A gap in the ids alone does not say so: a rolled-back transaction leaves one too.
         """
         oldest = (await connection.execute(sa.select(sa.func.min(CHANGE.c.id)))).scalar() or 0
-        if self._seen and oldest > self._seen + 1:
-            raise ChangesLost(f"changes {self._seen + 1} to {oldest - 1} of the metadata are gone; start again")
+        if self.seen and oldest > self.seen + 1:
+            raise ChangesLost(f"changes {self.seen + 1} to {oldest - 1} of the metadata are gone; start again")

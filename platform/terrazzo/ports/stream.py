@@ -6,7 +6,7 @@ was trimmed is gone from its beginning, never from between. Every method may rai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
 
@@ -179,3 +179,14 @@ class Calls(Protocol):
 
     async def serve(self, node: str, answer: Callable[[bytes], bytes]) -> None:
         """Answers what this node is asked, until it is cancelled."""
+
+
+class Questions(Calls, Protocol):
+    """Calls whose answers take their time."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a question, and of an answer."""
+
+    async def serve_each(self, node: str, answer: Callable[[bytes], Awaitable[bytes]], *, at_once: int) -> None:
+        """Answers what this node is asked, ``at_once`` at a time, until it is cancelled."""

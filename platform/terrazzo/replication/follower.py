@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from terrazzo.ports.store import RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.listeners import Listeners
+from terrazzo.ports.store import Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import Logged, LogReader, LogUnavailable, ReplicatedLog
 from terrazzo.replication.applying import apply
-from terrazzo.replication.frame import Assembly, Frame, Operation, decode_frame
+from terrazzo.replication.frame import Appended, Assembly, Frame, Operation, decode_frame, records_of
 from terrazzo.replication.position import Position, check_next
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
@@ -34,11 +35,16 @@ class FollowerStats(msgspec.Struct):
 
 
 class Follower:
-    """Applies frames in their order. One that can't be read, or doesn't fit, ends it with the error that says so."""
+    """Applies frames in their order. One that can't be read, or doesn't fit, ends it with the error that says so.
+
+    ``records`` tells of what was appended, once the store has it.
+    """
 
     def __init__(self, log: ReplicatedLog, store: TimeSeriesStore, position: Position) -> None:
         self.position = position
         self.stats = FollowerStats(sequence=position.sequence, epoch=position.epoch)
+        self.records: Listeners[Sequence[Record]] = Listeners("records of the log")
+        self._moved: asyncio.Future[None] | None = None  # is done at the next operation, where somebody waits for it
         self._log = log
         self._store = store
         self._seen = position.sequence  # the last frame that was read
@@ -62,6 +68,13 @@ class Follower:
         """Follows until all frames up to ``last`` are read, and applied if they are whole; raises as ``follow``."""
         self._is_ending = False
         await self._follow_while(lambda: self._seen < last)
+
+    async def reach(self, sequence: int) -> None:
+        """Returns when the store has all frames up to this one; where nobody follows any more, never."""
+        while self.position.sequence < sequence:
+            if self._moved is None:
+                self._moved = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._moved)
 
     async def _follow_while(self, goes_on: Callable[[], bool]) -> None:
         reader, attempts = self._reader(), Attempts(_AGAIN)
@@ -99,12 +112,13 @@ class Follower:
             await self._apply(operation, place, frame)
 
     async def _apply(self, operation: Operation, place: Position, frame: Frame) -> None:
-        attempts = Attempts(_AGAIN)
+        attempts, is_stored = Attempts(_AGAIN), True
         while True:
             try:
                 await apply(self._store, operation, place)
             except (ValueError, RecordsRefused):
                 self.stats.refused += 1
+                is_stored = False
             except StoreUnavailable as error:  # its disk is full, say: the log keeps the rest until then
                 self.stats.failures += 1
                 self._failure_log.warning("frame %d can't be stored: %s", place.sequence, error)
@@ -114,3 +128,8 @@ class Follower:
         self.position = place
         self.stats.operations += 1
         self.stats.sequence, self.stats.epoch = place.sequence, frame.epoch
+        moved, self._moved = self._moved, None
+        if moved is not None:
+            moved.set_result(None)
+        if is_stored and self.records and isinstance(operation, Appended):
+            self.records.tell(records_of(operation))

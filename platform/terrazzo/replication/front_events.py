@@ -102,3 +102,8 @@ class HandOverAnswer(msgspec.Struct, frozen=True, array_like=True):
 def leader_calls(node: str) -> str:
     """Where a node is asked; no front's name has a full stop."""
     return f"node.{node}"
+
+
+def leader_reads(node: str) -> str:
+    """Where a node that leads is asked for what it has in memory."""
+    return f"reads.{node}"

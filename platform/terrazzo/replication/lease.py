@@ -23,6 +23,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     beat: int = 0
     is_free: bool = False
     successor: str = ""  # with ``is_free``: the node for which it was given back; others let it have it
+    url: str = ""  # where its HTTP port is reached
 
 
 class LeaseLost(Exception):
@@ -70,9 +71,9 @@ class LeaseWatch:
 class Lease:
     """The lease as this process has or wants it."""
 
-    def __init__(self, records: Records, *, node: str, run: str) -> None:
+    def __init__(self, records: Records, *, node: str, run: str, url: str = "") -> None:
         self._records = records
-        self._own = LeaseRecord(node, run, 0)
+        self._own = LeaseRecord(node, run, 0, url=url)
         self._revision = 0
 
     @property
@@ -95,7 +96,7 @@ class Lease:
             LogUnavailable: unknown; look again.
         """
         epoch = decode_lease(found).epoch + 1 if found else 1
-        wanted = LeaseRecord(self._own.node, self._own.run, epoch)
+        wanted = LeaseRecord(self._own.node, self._own.run, epoch, url=self._own.url)
         try:
             self._revision = await self._write(wanted, found.revision if found else 0)
         except RecordChanged:

@@ -24,6 +24,9 @@ class Member(msgspec.Struct, frozen=True):
     seen_us: int
     sync: str = ""  # what it knows of whether the log syncs
     has_ended: bool = False  # in order
+    url: str = ""  # where its HTTP port is reached
+    reads: bool = False  # it answers reads, though it doesn't lead
+    age_s: float = -1.0  # all that was acknowledged so long before is in its store; -1: not known
 
 
 class NodeTaken(Exception):

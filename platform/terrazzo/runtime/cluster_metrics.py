@@ -77,6 +77,17 @@ CLUSTER = {
     "terrazzo_leader_full_total": Figure("full", "Changes for which the log had no room"),
 }
 
+READS = {
+    "terrazzo_replica_serves": Figure("serves", "1 while this node answers reads, though it doesn't lead"),
+    "terrazzo_replica_age_seconds": Figure(
+        "age_s", "All that was acknowledged so many seconds ago is in this node's store; -1: not known"
+    ),
+    "terrazzo_replica_asked_total": Figure("asked", "Reads that the leader was asked for"),
+    "terrazzo_replica_unanswered_total": Figure("unanswered", "Reads that the leader did not answer"),
+    "terrazzo_replica_waited_total": Figure("waited", "Reads that waited until this node had what they asked for"),
+    "terrazzo_replica_behind_total": Figure("behind", "Reads that were refused as this node did not have it in time"),
+}
+
 FRONTS = {
     "terrazzo_fronts_sequence": Figure("sequence", "Number of the frame of fronts up to which all are stored"),
     "terrazzo_fronts_frames_total": Figure("frames", "Frames of fronts that this leader has read"),

@@ -36,16 +36,21 @@ from terrazzo.ports.stream import (
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.replication.checked_bytes import FrameDamaged
 from terrazzo.replication.follower import Follower
+from terrazzo.replication.freshness import Freshness
 from terrazzo.replication.front_events import HandOver, HandOverAnswer, leader_calls
 from terrazzo.replication.leading import ReplicatedStore
-from terrazzo.replication.lease import Lease, LeaseLost, LeaseWatch, decode_lease
+from terrazzo.replication.lease import Lease, LeaseLost, LeaseRecord, LeaseWatch, decode_lease
 from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, members_of, trim_before
 from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, ClusterFigures
+from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, READS, ClusterFigures
 from terrazzo.runtime.fronts.leader import Fronts
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.replica.leader import LeadersReads, own_url
+from terrazzo.runtime.replica.node import ReadsNode
+from terrazzo.runtime.replica.replica import Replica
+from terrazzo.runtime.replica.work import ReadsWork
 from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream
 from terrazzo.runtime.standby_page import StandbyPage
 from terrazzo.sparse_log import SparseLog
@@ -85,6 +90,11 @@ class Node:
         self._log_state = LogState("", 1, 0, 0, 0)
         self._failure_log = SparseLog(_log)
         self._successor = ""
+        self._leader: LeaseRecord | None = None  # as it was seen last
+        self._freshness = Freshness()
+        self._reading: Task | None = None
+        self._reads: ReadsNode | None = None
+        self._work = ReadsWork(self._new_replica, lambda: StandbyPage(config, self.say, self.collector))
         self.handed_over = asyncio.Event()
         """Is set when this node, which leads, has to end in order, as another one is to lead."""
 
@@ -95,18 +105,24 @@ class Node:
             ConfigError: this node can't be one of the cluster; says why and what to do.
             StoreUnavailable, OSError: its own store can't be opened.
         """
-        page = StandbyPage(self._config, self.say, self.collector)
-        await page.start()
+        await self._work.start()
         try:
             return await self._unless_ended(self._lead(), stopping)
         except (LogUnusable, LogWentBack, JoinRefused, NodeTaken, FrameDamaged) as error:
             raise ConfigError(str(error)) from None
         finally:
-            await page.stop()
+            if self._reading is not None:
+                await self._reading.stop()
+            await self._work.stop()
 
     def say(self) -> str:
         """What the node does now, for whoever asks it for more than it can give."""
-        return f"this node ({self._config.cluster.node}) stands by: {self._state}"
+        reads, also = self._reads, ""
+        if reads is not None and reads.stats.serves:
+            age_s = reads.age_s()
+            age = "" if age_s is None else f", {age_s:.1f} s old at most"
+            also = f"; it answers reads, {reads.lag():,} frames behind{age}"
+        return f"this node ({self._config.cluster.node}) stands by: {self._state}{also}"
 
     async def close(self) -> None:
         """Gives the lease back, so that another node takes it at once, and closes what it has opened."""
@@ -130,11 +146,13 @@ class Node:
         await self._again(lambda: own.claim(section.lease_s))
         kept = await self._open_store()
         follower = await self._again(lambda: self._join(kept))
-        lease = Lease(records, node=section.node, run=self._run)
+        lease = Lease(records, node=section.node, run=self._run, url=own_url(self._config))
         self._lifetime.push_async_callback(lambda: self._write_record(own, has_ended=True))
         self._repeat("node record", _BEAT_S, lambda: self._write_record(own))
         following = self.tasks.spawn("follower", follower.follow, OnFailure.STOP)
         self._lifetime.push_async_callback(following.stop)
+        if section.reads:
+            self._start_reads(kept, follower)
         found = await self._take_lease(lease, kept)
         self._lifetime.push_async_callback(lambda: lease.give_back(self._successor))
         self._serve_calls()
@@ -142,6 +160,19 @@ class Node:
         _log.warning("this node (%s) leads the cluster %s, epoch %d", section.node, section.name, lease.epoch)
         self._put_sessions_away(found)
         return await self._take_over(kept, follower, following, lease.epoch)
+
+    def _start_reads(self, kept: TimeSeriesStore, follower: Follower) -> None:
+        """Answers reads, until this node takes over or ends."""
+        calls = self._the_stream.calls
+        self._kept = kept
+        self._reads = ReadsNode(self._config, follower, self._freshness, calls, lambda: self._leader)
+        self._reading = self.tasks.spawn("reads", self._work.work, OnFailure.RESTART)
+
+    def _new_replica(self) -> Replica:
+        assert self._reads is not None  # started
+        assert self._follower is not None
+        collectors = (self.collector, StatsCollector(READS, self._reads.figures))
+        return Replica(self._config, self._kept, self._follower, self._reads, say=self.say, collectors=collectors)
 
     def _serve_calls(self) -> None:
         """Hands over to another node when it is asked to."""
@@ -219,8 +250,10 @@ class Node:
                     await kept.check()
                     if await lease.take(found):
                         return found
-                if found is not None:
-                    self._state = f"the node {decode_lease(found).node!r} leads"
+                record = None if found is None else decode_lease(found)
+                self._leader = None if record is None or record.is_free else record
+                if record is not None:
+                    self._state = f"the node {record.node!r} leads"
             except (LogUnavailable, StoreUnavailable) as error:
                 watch.forget()
                 self._state = str(error)
@@ -251,7 +284,8 @@ class Node:
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
         collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats))
-        ports = Ports(fence=fence, collectors=collectors, fronts=fronts)
+        reads = LeadersReads(stream.calls, section.node, store) if section.reads else None
+        ports = Ports(fence=fence, collectors=collectors, fronts=fronts, reads=reads)
 
         async def opened(_config: Config, _tasks: Tasks) -> TimeSeriesStore:
             return store
@@ -299,7 +333,8 @@ class Node:
 
     async def _write_record(self, own: OwnRecord, *, has_ended: bool = False) -> None:
         assert self._follower is not None  # joined
-        figures = self._figures()
+        figures, clock = self._figures(), asyncio.get_running_loop().time
+        age_s = None if self._reads is None else self._reads.age_s()
         member = Member(
             self._config.cluster.node,
             self._run,
@@ -309,10 +344,15 @@ class Node:
             seen_us=now_us(),
             sync=self._the_stream.sync,
             has_ended=has_ended,
+            url=own_url(self._config),
+            reads=self._reads is not None and bool(self._reads.stats.serves),
+            age_s=-1.0 if age_s is None or figures.leads else age_s,
         )
         try:
             await own.write(member)
-            self._log_state = await self._the_stream.log.state()
+            asked_s = clock()
+            self._log_state = log = await self._the_stream.log.state()
+            self._freshness.on_state(asked_s, log.last, self._follower.position.sequence)
         except LogUnavailable as error:
             self._failure_log.warning("%s", error)
         except NodeTaken as error:

@@ -34,7 +34,7 @@ from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.ports.stream import Calls, FrontRecords, Records, ReplicatedLog, ReportLog
+from terrazzo.ports.stream import FrontRecords, Questions, Records, ReplicatedLog, ReportLog
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
@@ -58,6 +58,7 @@ from terrazzo.runtime.fronts.peers import attach_peers, start_peers
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
+from terrazzo.runtime.replica.leader import LeadersReads
 from terrazzo.runtime.support_answers import start_recent_log, support_answerer
 from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.runtime.tracing import SendingTracer, open_tracing
@@ -173,6 +174,7 @@ class Platform:
             tls=open_tls(config, self.terminals.broker),
             tracing=tracing.requests,
             collectors=(*self._ports.collectors, *tracing.collectors),
+            leading=None if self._ports.reads is None else self._ports.reads.leading(metadata.database),
         )
         return await self._listen(GatewayServers(config, parts, clock=clock), campaigns)
 
@@ -227,6 +229,8 @@ class Platform:
                 messaging=self.messaging,
                 registry=self.metadata.registry,
             )
+        if self._ports.reads is not None:
+            self._ports.reads.start(self._lifetime, self.gateway.for_replicas)
         return addresses
 
     def _watch_certificates(self) -> None:
@@ -465,7 +469,7 @@ class Stream:
     records: Records
     reports: ReportLog
     clients: FrontRecords
-    calls: Calls
+    calls: Questions
     sync: str
     stats: msgspec.Struct
     close: Callable[[], Awaitable[None]]
@@ -485,6 +489,7 @@ class Ports:
         fence: of a node among several, without which it doesn't write to the database.
         collectors: figures of what is around the platform, for ``/metrics``.
         fronts: what fronts have taken, which this platform stores.
+        reads: what this platform answers for nodes that stand by and answer reads.
     """
 
     clock: Callable[[], int] = now_us
@@ -496,3 +501,4 @@ class Ports:
     fence: Fence | None = None
     collectors: Sequence[Collector] = ()
     fronts: Fronts | None = None
+    reads: LeadersReads | None = None

@@ -152,6 +152,13 @@ class PresenceLog:
         return bands_of(turns, stops, start_us, end_us, self._clock())
 
 
+class ForeignPresenceLog(PresenceLog):
+    """The log of a platform that another process serves: it is read here, and nothing is added."""
+
+    async def write(self) -> None:
+        """Nothing waits."""
+
+
 async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], Collection[Change]]) -> None:
     table = PRESENCE_DAY
     terminals, days = ({key[place] for key in changes} for place in (0, 1))

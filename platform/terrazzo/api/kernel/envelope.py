@@ -59,12 +59,13 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, weakref=True):
-    """One encoded answer, whatever the transport; ``status`` and ``retry_after_s`` are HTTP's."""
+    """One encoded answer, whatever the transport; ``status``, ``retry_after_s`` and ``headers`` are HTTP's."""
 
     body: bytes
     status: int = 200
     retry_after_s: float | None = None
     media_type: str = ""  # empty: JSON
+    headers: tuple[tuple[str, str], ...] = ()  # of HTTP, beside those that every answer has
 
 
 class Envelope(msgspec.Struct):

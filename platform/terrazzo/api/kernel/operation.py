@@ -55,6 +55,7 @@ class Caller(msgspec.Struct):
     slot: Place | None = None
     session: CookieSession | None = None  # whoever asks wants tokens in a cookie, instead of in answers
     traceparent: str = ""  # of the trace that one HTTP request belongs to
+    position: str = ""  # that the answer has to have; looked at by a node that stands by
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from terrazzo.access.tokens import HeldToken
 from terrazzo.access.wall_links import WallLinks
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.api.kernel.command_service import CommandService
+from terrazzo.api.kernel.replica.seams import ALONE, ClusterPart
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.backup.status import BackupStatus
@@ -479,3 +480,4 @@ class Services:
     map_tiles: MapTiles = field(default_factory=MapTiles)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing
     broker_asking: BrokerAsking | None = None  # brokers beside the platform that ask who may log in; None: none do
+    cluster: ClusterPart = ALONE  # of several nodes

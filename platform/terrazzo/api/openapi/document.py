@@ -300,6 +300,9 @@ _HEALTH: Schema = {"type": "object", "properties": {"status": {"const": "ok"}}, 
 _OPERATOR_PATHS: Schema = {
     "/healthz": _plain_get("healthz", "The process lives", JSON, _HEALTH),
     "/readyz": _plain_get("readyz", "Every part accepts work", JSON, _READINESS, ("503", "A part doesn't accept work")),
+    "/readyz/reads": _plain_get(
+        "readyz_reads", "Every part answers reads", JSON, _READINESS, ("503", "A part doesn't answer reads")
+    ),
     "/metrics": _plain_get(
         "metrics", "Prometheus text", "text/plain", {"type": "string"}, ("401", "metrics.token is set, and not given")
     ),

@@ -25,6 +25,7 @@ from terrazzo.reasons import Said, reason_of, say, told_by
 
 _KINDS = [kind.value for kind in LiveKind]
 _ONE_OF = f"one of {', '.join(_KINDS)}"
+_OF_RECORDS = (LiveKind.GRID.value, LiveKind.MOSAIC.value)
 _KIND_SCHEMA = {"type": "string", "enum": _KINDS}
 
 
@@ -108,12 +109,21 @@ async def handle_subscribe(services: Services, subscriber: Subscriber, request: 
     """Subscribes; frames follow the answer."""
     if request.keys.names and LiveKind.MOSAIC.value not in request.kinds.names:
         raise BadParameter("keys", say("goes_with_mosaic"))
+    if services.cluster.replica is not None:
+        _check_told(request)
     if LiveKind.TRACE.value in request.kinds.names:
         _check_trace(subscriber.actor, request)
     selector = await _selector(services, subscriber.actor, request)
     keys = frozenset(request.keys.names)
     subscription = subscriber.live.subscribe(subscriber.actor, selector, keys=keys, since=request.since)
     return Subscribed(subscription.number, subscription.seq)
+
+
+def _check_told(request: Subscribe) -> None:
+    """Raises ``BadParameter`` for what a node that stands by is not told of."""
+    for name in request.kinds.names:
+        if name not in _OF_RECORDS:
+            raise BadParameter("kinds", say("replica_tells_of", name=name, kinds=", ".join(_OF_RECORDS)))
 
 
 def _check_trace(actor: Actor, request: Subscribe) -> None:

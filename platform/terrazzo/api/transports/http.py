@@ -21,7 +21,10 @@ from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_PERMITTED, 
 from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
 from terrazzo.api.kernel.readiness import check_readiness
 from terrazzo.api.kernel.reading_time import ReadingTime
-from terrazzo.api.kernel.services import ApiLimits, Services
+from terrazzo.api.kernel.replica.answering import LeadersAnswers
+from terrazzo.api.kernel.replica.performers import new_kernel
+from terrazzo.api.kernel.replica.position import POSITION
+from terrazzo.api.kernel.services import ApiLimits, ReadinessCheck, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, action_path, build_document
@@ -42,6 +45,7 @@ from terrazzo.api.transports.console.session_cookie import COOKIES, HEADER, Sess
 from terrazzo.api.transports.docs_page import document_handlers
 from terrazzo.api.transports.file_routes import FileRoutes
 from terrazzo.api.transports.firmware import firmware_handler
+from terrazzo.api.transports.freshness import freshness_marker
 from terrazzo.api.transports.influx_routes import InfluxRoutes
 from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
@@ -70,16 +74,18 @@ class Apps(NamedTuple):
     gateway: Gateway
     connection_limiter: ConnectionLimiter
     reading_time: ReadingTime
+    for_replicas: LeadersAnswers
 
 
 def build_apps(services: Services) -> Apps:
     """The applications, on one gateway."""
     traffic, limits = Traffic(), services.limits
     connection_limiter = ConnectionLimiter(limits.connections, limits.unauthenticated_connections, services.proxies)
-    performer, validator = Performer(services, traffic), Validator(services.zone)
-    gateway, components = Gateway(TABLE, performer, validator, traffic), Components(performer, validator)
+    performer, validator, gateway, components = new_kernel(services, traffic, TABLE)
     http = web.Application()
-    apps = Apps(http, web.Application(), gateway, connection_limiter, ReadingTime(limits.reading_s))
+    for_replicas = LeadersAnswers(gateway, components, PATHS)
+    reading_time = ReadingTime(limits.reading_s)
+    apps = Apps(http, web.Application(), gateway, connection_limiter, reading_time, for_replicas)
     session = partial(open_session, services)
     origins, policy_reports = (
         Origins(services.allowed_origins, services.proxies),
@@ -90,11 +96,8 @@ def build_apps(services: Services) -> Apps:
         gateway, connection_limiter, limits=services.limits, open_session=session, read_cookie=cookies.read
     )
     for app in (apps.http, apps.websocket):
-        app[PROXIES] = services.proxies
         app.on_shutdown.append(sockets.close)
-        app[COOKIES] = cookies
-        app.on_response_prepare.append(origins.mark)
-        app.on_response_prepare.append(cookies.write)
+        _set_up(app, services, origins, cookies)
     routes = _Routes(apps.http, traffic, origins)
     bodies = BodyReader(services.tokens, services.memory, timeout_s=services.limits.request_timeout_s)
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
@@ -122,7 +125,9 @@ def build_apps(services: Services) -> Apps:
     routes.add("POST", "/console/policy-reports", policy_reports.handle)
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
     routes.add("GET", "/healthz", _handle_health, has_reserve=True)
-    routes.add("GET", "/readyz", _readiness_handler(services), has_reserve=True)
+    reads = services.readiness if services.cluster.read_checks is None else services.cluster.read_checks
+    routes.add("GET", "/readyz", _readiness_handler(services, services.readiness), has_reserve=True)
+    routes.add("GET", "/readyz/reads", _readiness_handler(services, reads), has_reserve=True)
     routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter, origins, policy_reports))
     if services.broker_asking is not None:
         for at, handler in MqttAuthRoutes(services.broker_asking, bodies):
@@ -132,6 +137,16 @@ def build_apps(services: Services) -> Apps:
     alone.add("GET", GATEWAY_PATH, sockets.handle)
     alone.add("*", "/{path:.*}", _refuse_path)
     return apps
+
+
+def _set_up(app: web.Application, services: Services, origins: Origins, cookies: SessionCookies) -> None:
+    """What each request and response of a port goes through."""
+    app[PROXIES] = services.proxies
+    app[COOKIES] = cookies
+    app.on_response_prepare.append(origins.mark)
+    app.on_response_prepare.append(cookies.write)
+    if services.cluster.replica is not None:
+        app.on_response_prepare.append(freshness_marker(services.cluster.replica))
 
 
 class _Routes:
@@ -376,9 +391,9 @@ async def _handle_health(request: web.Request) -> web.Response:
     return web.Response(body=b'{"status":"ok"}', content_type=_JSON)
 
 
-def _readiness_handler(services: Services) -> Handler:
+def _readiness_handler(services: Services, checks: Mapping[str, ReadinessCheck]) -> Handler:
     async def handle_readiness(request: web.Request) -> web.Response:
-        readiness = await check_readiness(services.readiness, services.tasks)
+        readiness = await check_readiness(checks, services.tasks)
         status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
         return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
 
@@ -390,6 +405,7 @@ def _caller(request: web.Request) -> Caller:
     slot = None if connection is None else connection.slot
     caller = Caller(client_address(request), bearer_token(request.headers.get(hdrs.AUTHORIZATION)), slot=slot)
     caller.traceparent = request.headers.get(TRACEPARENT, "")
+    caller.position = request.headers.get(POSITION, "")
     request.app[COOKIES].read(request, caller)
     return caller
 
@@ -410,6 +426,8 @@ def _respond(answer: Answer) -> web.Response:
     response = web.Response(
         body=answer.body, status=answer.status, headers=headers, content_type=answer.media_type or _JSON
     )
+    for name, value in answer.headers:
+        response.headers[name] = value
     response[_ANSWER] = answer  # which counts as not taken as long as it is there
     return response
 

@@ -44,7 +44,7 @@ class SentResponse(web.StreamResponse):
 def write_answer(transport: asyncio.Transport, answer: Answer) -> None:
     """Writes a whole HTTP/1.1 response, after which the connection stays."""
     body = answer.body
-    head = b"%b%d\r\n\r\n" % (_head(int(time.time()), answer.status, answer.retry_after_s), len(body))
+    head = b"%b%d\r\n\r\n" % (_head(int(time.time()), answer.status, answer.retry_after_s, answer.headers), len(body))
     if len(body) <= MOST_BYTES:
         transport.write(head + body)
     else:
@@ -53,12 +53,13 @@ def write_answer(transport: asyncio.Transport, answer: Answer) -> None:
 
 
 @lru_cache(maxsize=16)
-def _head(now_s: int, status: int, retry_after_s: float | None) -> bytes:
+def _head(now_s: int, status: int, retry_after_s: float | None, headers: tuple[tuple[str, str], ...]) -> bytes:
     """As far as the length of the body, which comes last."""
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "Content-Type: application/json",
         *([] if retry_after_s is None else [f"Retry-After: {ceil(retry_after_s)}"]),
+        *(f"{name}: {value}" for name, value in headers),
         f"Date: {formatdate(now_s, usegmt=True)}",
         "Content-Length: ",
     ]

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.kernel.replica.position import POSITION
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from terrazzo.api.transports.peers.client_address import forwarded_for
 from terrazzo.api.transports.request_bounds import HEAD_END
@@ -25,6 +26,7 @@ MOST_HEAD_BYTES = 2_048
 _TELLING = (
     *(hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN, hdrs.COOKIE),
     TRACEPARENT,  # another one each time
+    POSITION,  # the same
 )
 """Headers that make more of a request than its head, and so many bytes; or more of the answer."""
 

@@ -112,10 +112,12 @@ def _print(found: ClusterStatus) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("node", "", "version", "frame", "behind", "seen")
+    table = Table("node", "", "version", "frame", "behind", "age", "seen", "address")
     for node in found.nodes:
-        seen = f"{node.seen_s:.0f} s ago"
-        table.add_row(*map(cell, (node.node, node.state, node.version, f"{node.sequence:,}", f"{node.lag:,}", seen)))
+        seen, age = f"{node.seen_s:.0f} s ago", "" if node.age_s is None else f"{node.age_s:.1f} s"
+        state = f"{node.state}, reads" if node.reads else node.state
+        shown = (node.node, state, node.version, f"{node.sequence:,}", f"{node.lag:,}", age, seen, node.url)
+        table.add_row(*map(cell, shown))
     console = Console()
     console.print(cell(f"cluster {found.cluster}, epoch {found.epoch}, leader {found.leader or 'nobody'}"))
     used = found.log_bytes / 2**20

@@ -19,7 +19,11 @@ _OLD_S = 10.0  # since a node has written its record: it is not there
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
-    """A node as its record says. ``lag``: frames that it doesn't have; ``seen_s``: the age of the record."""
+    """A node as its record says. ``lag``: frames that it doesn't have; ``seen_s``: the age of the record.
+
+    ``reads``: it answers reads, though it doesn't lead; ``age_s``: all that had been acknowledged so long before the
+    record is in its store, null: not known; ``url``: where its HTTP port is reached.
+    """
 
     node: str
     state: str  # leads | follows | ended | away
@@ -27,6 +31,9 @@ class NodeStatus(msgspec.Struct, frozen=True):
     sequence: int
     lag: int
     seen_s: float
+    reads: bool = False
+    age_s: float | None = None
+    url: str = ""
 
 
 class FrontStatus(msgspec.Struct, frozen=True):
@@ -99,6 +106,9 @@ async def read_status(config: Config) -> ClusterStatus:
                 member.sequence,
                 max(0, log.last - member.sequence),
                 round(age_s, 1),
+                member.reads and not member.has_ended and age_s <= _OLD_S,
+                None if member.age_s < 0 else round(member.age_s, 1),
+                member.url,
             )
             for member in members
         ],

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from terrazzo.access.credentials import Credentials
 from terrazzo.access.wall_links import WallLinks
+from terrazzo.api.kernel.replica.seams import ClusterPart, LeadingNode
 from terrazzo.api.kernel.services import BrokerAsking, MapTiles, MqttPorts, ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
@@ -101,6 +102,7 @@ class GatewayParts:
     tls: Tls
     tracing: Tracing | None
     collectors: Sequence[Collector] = ()
+    leading: LeadingNode | None = None
 
 
 class GatewayServers:
@@ -110,6 +112,7 @@ class GatewayServers:
         services: what operations use.
         connection_limiter: counts and bounds the connections of all three.
         kept_answers: the bytes of answers that are made and not taken yet, by company.
+        for_replicas: answers what nodes that stand by ask the leader.
     """
 
     def __init__(self, config: Config, parts: GatewayParts, *, clock: Callable[[], int]) -> None:
@@ -120,6 +123,7 @@ class GatewayServers:
         apps = build_apps(services)
         self.connection_limiter = apps.connection_limiter
         self.kept_answers = apps.gateway.kept_answers
+        self.for_replicas = apps.for_replicas
         self._reading_time = apps.reading_time
         limits: dict[str, Any] = {"limits": config.limits}
         certificates = parts.tls.http
@@ -239,6 +243,7 @@ class GatewayServers:
             "backups": self._parts.backups,
             "bridges": self._parts.terminals.bridges,
             "broker_asking": self._broker_asking(),
+            "cluster": ClusterPart(leading=self._parts.leading),
             "map_tiles": MapTiles(self._config.http.map_tiles, self._config.http.map_attribution),
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.oidc import OidcProvider
@@ -22,7 +23,7 @@ from terrazzo.messenger.message import Message
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.providers import HttpCaller, SendOutcome
 from terrazzo.ports.tasks import OnFailure
-from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.metadata import Metadata, ReplicaMetadata
 from terrazzo.runtime.lifetime import Lifetime
 
 
@@ -52,22 +53,8 @@ def open_logins(
     Raises:
         OSError: the files can't be written.
     """
-    of_users = _open_limiter(config, lifetime, "user-places", metadata.tokens.epoch_of)
     of_terminals = open_terminal_limiter(config, lifetime, metadata.registry)
-    refusals = RefusalLog(metadata.audit, clock=clock)
-    flushing = lifetime.tasks.repeat("refused logins", WINDOW_S, refusals.flush, OnFailure.RESTART)
-    lifetime.push_async_callback(refusals.flush)
-    lifetime.push_async_callback(flushing.stop)
-    factors = SecondFactors(metadata.database, metadata.secrets, clock=clock)
-    users = UserLogin(
-        metadata.entities,
-        metadata.tokens,
-        metadata.audit,
-        refusals=refusals,
-        limiter=of_users,
-        factors=factors,
-        clock=clock,
-    )
+    users, of_users, factors, refusals = open_user_login(config, lifetime, metadata=metadata, clock=clock)
     setup = SecondFactorSetup(users, factors, metadata.entities.users, metadata.tokens, metadata.audit)
     lockouts = Lockouts(metadata.tokens, metadata.registry, of_users=of_users, of_terminals=of_terminals, clock=clock)
     resets = _start_resets(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
@@ -88,6 +75,37 @@ def open_logins(
         lockouts=lockouts,
         of_terminals=of_terminals,
     )
+
+
+class UserLogins(NamedTuple):
+    """What decides on users' logins by name and password."""
+
+    users: UserLogin
+    limiter: LoginLimiter
+    factors: SecondFactors
+    refusals: RefusalLog
+
+
+def open_user_login(
+    config: Config, lifetime: Lifetime, *, metadata: Metadata | ReplicaMetadata, clock: Callable[[], int]
+) -> UserLogins:
+    """Reads where users are known to come from; raises as ``open_logins``."""
+    limiter = _open_limiter(config, lifetime, "user-places", metadata.tokens.epoch_of)
+    refusals = RefusalLog(metadata.audit, clock=clock)
+    flushing = lifetime.tasks.repeat("refused logins", WINDOW_S, refusals.flush, OnFailure.RESTART)
+    lifetime.push_async_callback(refusals.flush)
+    lifetime.push_async_callback(flushing.stop)
+    factors = SecondFactors(metadata.database, metadata.secrets, clock=clock)
+    users = UserLogin(
+        metadata.entities,
+        metadata.tokens,
+        metadata.audit,
+        refusals=refusals,
+        limiter=limiter,
+        factors=factors,
+        clock=clock,
+    )
+    return UserLogins(users, limiter, factors, refusals)
 
 
 def _start_resets(

@@ -67,13 +67,37 @@ def share_memory(
     memory.add(Account(kind="made", read=lambda: _not_written(gateway.kept_answers(), unread.kept())))
 
     async def look() -> None:
-        memory.look()
-        for owner in memory.over():  # what is read again costs less than being refused
-            memory.stats.given_up["segments"] += store.give_up(owner, store.kept().get(owner, (0, 0))[0])
+        await _look(memory, store)
         of_broker.refuse({str(owner) for owner in memory.over() if owner})
 
     looking = lifetime.tasks.repeat("memory shares", LOOK_S, look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
+
+
+def share_memory_of_reads(
+    memory: MemoryShares,
+    lifetime: Lifetime,
+    *,
+    live: LiveHub,
+    limiter: ConnectionLimiter,
+    kept_answers: Callable[[], Mapping[int, Kept]],
+    store: TimeSeriesStore,
+) -> None:
+    """The same for a node that answers reads alone."""
+    unread = limiter.unread
+    memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
+    memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
+    memory.add(Account(kind="answers", read=unread.kept, cost=UNREAD, give_up=unread.give_up))
+    memory.add(Account(kind="requests", read=_round(partial(_of_requests, limiter)), cost=UNREAD))
+    memory.add(Account(kind="made", read=lambda: _not_written(kept_answers(), unread.kept())))
+    looking = lifetime.tasks.repeat("memory shares", LOOK_S, partial(_look, memory, store), OnFailure.RESTART)
+    lifetime.push_async_callback(looking.stop)
+
+
+async def _look(memory: MemoryShares, store: TimeSeriesStore) -> None:
+    memory.look()
+    for owner in memory.over():  # what is read again costs less than being refused
+        memory.stats.given_up["segments"] += store.give_up(owner, store.kept().get(owner, (0, 0))[0])
 
 
 def _of_store(store: TimeSeriesStore) -> Mapping[int, Kept]:

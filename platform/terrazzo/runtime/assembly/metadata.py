@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -103,7 +103,7 @@ async def open_metadata(
     api_keys = await _open_api_keys(entities, tokens, lifetime, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
-    poll = partial(_poll, changes, lifetime, partial(token_key.follow, tokens))
+    poll = partial(_poll, changes.poll, lifetime, partial(token_key.follow, tokens))
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
     audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
@@ -167,10 +167,64 @@ async def open_front_metadata(config: Config, lifetime: Lifetime) -> FrontMetada
     entities.terminals.pin_chars = config.limits.pin_chars
     entities.configurations.decoders = frozenset(config.ingest.decoders)
     entities.follow(changes)
-    poll = partial(_poll, changes, lifetime, lambda: None)
+    poll = partial(_poll, changes.poll, lifetime, lambda: None)
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
     return FrontMetadata(database, registry, entities, own, new_registration(entities))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaMetadata:
+    """What a node that stands by has of the database: all that reads need, and logins."""
+
+    database: Database
+    changes: ChangeWatcher
+    registry: Registry
+    entities: Entities
+    secrets: Secrets
+    tokens: Tokens
+    api_keys: ApiKeys
+    audit: AuditLog
+
+
+async def open_replica_metadata(
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    clock: Callable[[], int],
+    follow: Callable[[ChangeWatcher], Awaitable[object]],
+) -> ReplicaMetadata:
+    """Opens the database as the leader has left it, and loads the registry and the users.
+
+    Args:
+        follow: hears of what other processes change; it is called again and again.
+
+    Raises:
+        DatabaseUnusable: the database can't be opened, or is not that of this version; says why.
+    """
+    url, statement_s = config.database.url, config.limits.statement_s
+    database = await Database.open(url, data_dir=config.data_dir, upgrade=False, statement_s=statement_s)
+    lifetime.push_async_callback(database.close)
+    changes = ChangeWatcher(database)
+    await changes.start()
+    secrets = Secrets.open(config.data_dir, key=config.database.secrets_key, old_key=config.database.secrets_key_old)
+    registry = await load_registry(database, secrets)
+    own = CompanyLimits()
+    quotas = RecordQuotas.of(config.limits, own)
+    entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
+    await _follow_limits(entities, own)
+    auth, key = config.auth, TokenKey(config.data_dir, config.auth.token_key).load()
+    tokens = await Tokens.open(
+        database, entities, key=key, token_hours=auth.token_hours, session_days=auth.session_days, clock=clock
+    )
+    api_keys = await _open_api_keys(entities, tokens, lifetime, clock=clock)
+    entities.follow(changes)
+    tokens.follow(changes)
+    poll = partial(_poll, lambda: follow(changes), lifetime, lambda: None)
+    following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
+    lifetime.push_async_callback(following.stop)
+    audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
+    return ReplicaMetadata(database, changes, registry, entities, secrets, tokens, api_keys, audit)
 
 
 def new_registration(entities: Entities) -> TerminalRegistration:
@@ -240,10 +294,10 @@ async def _open_secrets(config: Config, database: Database) -> Secrets:
     return secrets
 
 
-async def _poll(changes: ChangeWatcher, lifetime: Lifetime, look_at_key: Callable[[], None]) -> None:
+async def _poll(follow: Callable[[], Awaitable[object]], lifetime: Lifetime, look_at_key: Callable[[], None]) -> None:
     look_at_key()
     try:
-        await changes.poll()
+        await follow()
     except ChangesLost as error:
         _log.critical("%s", error)
         lifetime.failed.set()

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from terrazzo.api.kernel.envelope import encodable
+from terrazzo.api.kernel.replica.position import FRESHNESS, POSITION
 from terrazzo.api.transports.peers.client_address import client_address
 from terrazzo.api.transports.refusals import refused_with
 from terrazzo.reasons import say
@@ -24,7 +25,8 @@ from terrazzo_broker.web_origin import AllowedOrigins, is_of_host
 
 _READING = ("GET", "HEAD")
 _PREFLIGHT_S = 600  # that a browser may remember an answer
-_EXPOSED = "Content-Disposition, Retry-After"
+_ASKED = f"Authorization, Content-Type, If-None-Match, If-Range, Range, {POSITION}"
+_EXPOSED = f"Content-Disposition, Retry-After, {POSITION}, {FRESHNESS}"
 _MOST_CHARS = 100  # of an origin in a log line or an answer
 
 _log = SparseLog(logging.getLogger(__name__))
@@ -57,7 +59,7 @@ class Origins(Collector):
             self._refuse("preflight", origin, request)
         headers = {
             hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, HEAD, POST",
-            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "Authorization, Content-Type, If-None-Match, If-Range, Range",
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: _ASKED,
             hdrs.ACCESS_CONTROL_MAX_AGE: str(_PREFLIGHT_S),
         }
         return web.Response(status=204, headers=headers)

@@ -284,7 +284,7 @@ class Node:
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
         collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats))
-        reads = LeadersReads(stream.calls, section.node, store) if section.reads else None
+        reads = LeadersReads(self._the_stream.calls, section.node, store) if section.reads else None
         ports = Ports(fence=fence, collectors=collectors, fronts=fronts, reads=reads)
 
         async def opened(_config: Config, _tasks: Tasks) -> TimeSeriesStore:

@@ -17,6 +17,8 @@ ALLOWED = {
     ("commands/dispatcher.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
     ("database/database.py", 1): "opens one connection: whoever needs it awaits that, and closing waits for it",
     ("embedded/front_terminals.py", 2): "one request to a front; their group is of the task that asks",
+    ("embedded/peers.py", 2): "what one node is told; their group is of the task that tells all",
+    ("embedded/retained_log.py", 3): "one message to the log; their group is of the task that sends all",
     ("runtime/node.py", 2): "waits for the lease, or for the end of the process, which awaits it",
     ("replication/leading.py", 1): "one change: whoever asked awaits it; given up, the next one waits for its end",
     ("api/kernel/readiness.py", 2): "one request to /readyz, which awaits the checks",

@@ -39,6 +39,9 @@ log = limited_logger("terrazzo_broker.retained")
 _log = logging.getLogger("terrazzo_broker.storage")  # at the start only
 _MOST_NAMED = 20
 
+Retainer = Callable[[str, ApplicationMessage], str]
+"""Takes what is to be retained on a topic in the broker's place, which is told later what is; why it can't."""
+
 OnFilter = Callable[[str, str, int], None]
 """Is told that a client of an owner has a filter from now on (1), or no more (-1)."""
 
@@ -82,6 +85,7 @@ class BrokerCore:
         storage.restore(settings, self.stats, self.tree, owners, self.turns)
         self._subscribed: Counter[str] = Counter()  # subscriptions by owner
         self.on_filter: OnFilter | None = None
+        self.retainer: Retainer | None = None
         for session in self.sessions.values():
             self._subscribed[session.owner] += len(session.subscriptions)
         self._name_excesses()
@@ -214,7 +218,10 @@ class BrokerCore:
         if not self.settings.retain_available:  # a client of 3.1.1 can't be told
             self.stats.drop("nothing is retained here")
             return
-        refusal = self.retained.put(topic, message, origin=origin)
+        if self.retainer is None or topic.startswith("$"):
+            refusal = self.retained.put(topic, message, origin=origin)
+        else:
+            refusal = self.retained.refusal(topic, message) or self.retainer(topic, message)
         self.note_unretained(message, refusal)
         if refusal and origin is not None:  # the publish itself goes on: its answer can't say it
             origin.tell_refused(Cause.RETAINED_QUOTA, detail=topic)

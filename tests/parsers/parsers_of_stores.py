@@ -35,6 +35,7 @@ from terrazzo.replication.peer_frame import (
     encode_peer_answer,
     encode_peer_frame,
 )
+from terrazzo.replication.retained_change import RetainedChange, RetainedDamaged, decode_retained, encode_retained
 from terrazzo_adapters.columns.decoded import decode_columns
 from terrazzo_adapters.columns.flat_maps import find_values
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
@@ -227,6 +228,13 @@ PARSERS_OF_BYTES += [
         raises=(PeerFrameDamaged,),
         worst=(lambda n: b"\x91" * n, lambda n: b"\x92\0\xcf" + b"\0" * n),
         samples=(encode_peer_answer(PeerAnswer(1, 7)),),
+    ),
+    Parser(
+        covers=("terrazzo.replication.retained_change:decode_retained",),
+        run=decode_retained,
+        raises=(RetainedDamaged,),
+        worst=(lambda n: b"\x91" * n, lambda n: b"\x94\x01\xa1x\xdb" + n.to_bytes(4, "big") + b"a" * n + b"\xc4\0"),
+        samples=(encode_retained(RetainedChange(1, "1", "g/t/r", b"{}", 1, b"", 5, "t")),),
     ),
     Parser(
         covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),

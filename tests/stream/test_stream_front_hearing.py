@@ -190,3 +190,41 @@ def test_a_message_goes_to_one_member_of_a_shared_subscription_in_the_cluster(
         tell(count)
         wait_for(lambda: len(heard()) >= 2 * count, "what waited for the dead front others get", timeout_s=60)
         assert sorted(heard()) == sorted(b'{"n":%d}' % number for number in range(2 * count))
+
+
+@pytest.mark.timeout(400)
+def test_what_is_retained_at_one_node_all_have(tmp_path: Path, postgresql: PostgreSQL, nats_server: NatsServer) -> None:
+    with stand(tmp_path, postgresql, nats_server, "fronts-retained") as found:
+        first = found.cluster.front("f1")
+        at_leader, telling = found.terminal("fr-l", found.leader), found.terminal("fr-t", first)
+        telling.publish("g/fr-t/r", b'{"n":1}', retain=True)
+        at_leader.publish("g/fr-l/v", b'{"n":2}', retain=True)
+        telling.publish("g/fr-t/a", b'{"n":3}', retain=True)
+        telling.publish("g/fr-t/a", b"", retain=True)
+        second = found.cluster.front("f2")  # that starts later
+        kept = [("g/fr-l/v", b'{"n":2}', 1, True), ("g/fr-t/r", b'{"n":1}', 1, True)]
+        hearing = found.terminal("fr-h", second)
+        hearing.subscribe("g/#")
+        wait_for(lambda: len(hearing.heard) == 2, "a front that starts has them", timeout_s=60)
+        assert sorted(hearing.heard) == kept
+        at_leader.subscribe("g/+/r")
+        wait_for(lambda: at_leader.heard == kept[1:], "and the leader", timeout_s=60)
+
+        found.leader.kill()
+        found.leader = found.cluster.node("a").wait_leading()
+        found.leader.login()
+        again = found.terminal("fr-a", found.leader)
+        again.subscribe("g/#")
+        wait_for(lambda: len(again.heard) == 2, "another start of the leader", timeout_s=60)
+        assert sorted(again.heard) == kept
+        found.leader.call("delete_terminal", uid="fr-t")
+
+        def left() -> list[str]:
+            late = Hearing(second, "fr-h")
+            late.subscribe("g/#")
+            late.publish("g/fr-h/i", b'{"n":9}')  # what comes first is what was retained
+            wait_for(lambda: late.heard and late.heard[-1][0] == "g/fr-h/i", "heard", timeout_s=60)
+            late.end()
+            return [topic for topic, _, _, retain in late.heard if retain]
+
+        wait_for(lambda: left() == ["g/fr-l/v"], "what a deleted terminal has left is ended everywhere", timeout_s=60)

@@ -6,6 +6,7 @@ connection  one connection: requests to the JetStream API, errors translated
 streams     makes and checks streams
 monitor     reads of the servers' monitoring whether they sync before they acknowledge
 log         ``JetStreamLog``: frames, appended by the number of the last
+keyed       ``JetStreamKeyed``: the newest message of each key, in one order
 calls       requests from node to node, past any stream
 reader      frames in order, by number
 records     ``JetStreamRecords``: small values, changed by compare-and-set
@@ -14,6 +15,7 @@ records     ``JetStreamRecords``: small values, changed by compare-and-set
 
 from terrazzo_adapters.jetstream.calls import JetStreamCalls
 from terrazzo_adapters.jetstream.connection import Connection, JetStreamStats
+from terrazzo_adapters.jetstream.keyed import JetStreamKeyed
 from terrazzo_adapters.jetstream.log import JetStreamLog
 from terrazzo_adapters.jetstream.monitor import check_servers
 from terrazzo_adapters.jetstream.records import JetStreamRecords
@@ -22,6 +24,7 @@ from terrazzo_adapters.jetstream.settings import JetStreamSettings
 __all__ = [
     "Connection",
     "JetStreamCalls",
+    "JetStreamKeyed",
     "JetStreamLog",
     "JetStreamRecords",
     "JetStreamSettings",

@@ -86,7 +86,7 @@ class JetStreamLog:
             info = await self._connection.ask(f"STREAM.INFO.{self._name}")
         except Refused as error:
             raise LogUnusable(f"stream.url: {error}") from None
-        return _state(info)
+        return state_of(info)
 
     async def publish(self, body: bytes, *, message_id: str, last: int | None) -> int:
         """Appends a frame, behind the one with the number ``last`` where one is named."""
@@ -133,7 +133,8 @@ class JetStreamLog:
                 raise LogUnusable(f"stream.url: {error}") from None
 
 
-def _state(info: dict[str, Any]) -> LogState:
+def state_of(info: dict[str, Any]) -> LogState:
+    """What the information about a stream says of it."""
     state = info["state"]
     first, last = int(state["first_seq"]), int(state["last_seq"])
     most = int(info["config"].get("max_bytes", -1))

@@ -33,12 +33,16 @@ class StreamReader:
         after: int,
         created: str,
         state: Callable[[], Awaitable[LogState]],
+        is_keyed: bool = False,
     ) -> None:
+        """``is_keyed``: of each subject the newest frame alone is there, so that numbers are left out."""
         self._connection = connection
         self._stream = stream
         self._after = after
         self._created = created
         self._state = state
+        self._is_keyed = is_keyed
+        self._received = 0  # frames of this consumer
         self._consumer = ""
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -64,7 +68,7 @@ class StreamReader:
 
     async def _begin(self) -> None:
         """Makes a consumer that begins behind the last frame, if the log is still the same."""
-        check_log(await self._state(), after=self._after, created=self._created)
+        check_log(await self._state(), after=self._after, created=self._created, is_keyed=self._is_keyed)
         self._consumer = f"r{secrets.token_hex(8)}"
         config = {
             "name": self._consumer,
@@ -84,7 +88,7 @@ class StreamReader:
         self._subscription = await self._connection.subscribe(self._inbox)
         self._connection.stats.readers += 1
         self._connects = self._connection.stats.connects
-        self._asked = 0
+        self._asked = self._received = 0
         self._heard_s = asyncio.get_running_loop().time()
 
     async def _end(self) -> None:
@@ -149,7 +153,10 @@ class StreamReader:
             raise LogUnavailable(f"the log's frames: {headers.get('Description', '')} ({status})")
         self._asked = max(0, self._asked - 1)
         sequence = message.metadata.sequence.stream
-        if sequence != self._after + 1:
+        self._received += 1
+        if self._is_keyed and message.metadata.sequence.consumer != self._received:
+            raise LogUnavailable("the log's frames: one was lost on its way")
+        if not self._is_keyed and sequence != self._after + 1:
             raise LogWentBack(_gap(self._after + 1, sequence))
         self._after = sequence
         self._connection.stats.read += 1
@@ -161,7 +168,7 @@ class StreamReader:
             raise LogUnavailable(f"the log's frames: nothing was heard for {silent_s:.0f} s")
 
 
-def check_log(state: LogState, *, after: int, created: str) -> None:
+def check_log(state: LogState, *, after: int, created: str, is_keyed: bool = False) -> None:
     """Refuses a log that is not the one that was read as far as ``after``.
 
     Raises:
@@ -177,7 +184,7 @@ def check_log(state: LogState, *, after: int, created: str) -> None:
             f"the log's last frame is {state.last}, and this node has {after} already: the log has lost frames;"
             " docs/scaling.md says what to do"
         )
-    if state.first > after + 1:
+    if state.first > after + 1 and not is_keyed:
         raise LogWentBack(_gap(after + 1, state.first))
 
 

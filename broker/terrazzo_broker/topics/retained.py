@@ -109,6 +109,13 @@ class RetainedMessages(Generic[M]):
             self._journal.kept(topic, message, origin)
         return ""
 
+    def take(self, topic: str, message: M) -> None:
+        """Keeps a message that is retained at other brokers, too, whatever there may be here."""
+        kept = message if self._journal is None else self._journal.storable(message)
+        self.restore(topic, kept)
+        if self._journal is not None:
+            self._journal.kept(topic, kept, None)
+
     def refusal(self, topic: str, message: M) -> str:
         """Why ``put`` would not keep a message; empty: it would."""
         if not message.payload:

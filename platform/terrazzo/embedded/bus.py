@@ -41,6 +41,7 @@ class EmbeddedBus:
         self._seals = seals
         self._broker: Broker | None = None
         self.elsewhere: TerminalsElsewhere | None = None  # at fronts
+        self.retained_ends: Callable[[str, str], None] | None = None  # where nodes have what is retained in common
         self.holders: list[BatchHolder] = []  # who has to have what is published, beside store and bridges
         self._holding: set[str] = set()  # who has stopped the reading
         self._sources: dict[str, Callable[[], None]] = {}
@@ -194,8 +195,9 @@ class EmbeddedBus:
     def end_retained(self, terminal: Terminal) -> None:
         """Ends what a terminal retained, and what was retained for it."""
         if self._broker is not None:
-            self._broker.end_retained(terminal.owner, f"g/{terminal.uid}")
-            self._broker.end_retained(terminal.owner, f"p2p/{terminal.uid}")
+            end = self.retained_ends or self._broker.end_retained
+            end(terminal.owner, f"g/{terminal.uid}")
+            end(terminal.owner, f"p2p/{terminal.uid}")
 
     def forget_grants(self, uid: str) -> None:
         """Has a terminal's topics authorized anew."""

@@ -184,10 +184,15 @@ def end_leftovers(broker: Broker, registry: Registry) -> None:
     for session in list(broker.sessions.values()):
         if _owner(registry.terminal(session.client_id)) != session.owner:
             broker.disconnect(session.client_id, ADMINISTRATIVE_ACTION, end_session=True)
+    end_retained_leftovers(broker, registry, broker.end_retained)
+
+
+def end_retained_leftovers(broker: Broker, registry: Registry, end: Callable[[str, str], None]) -> None:
+    """Ends (by owner and topic) retained messages of terminals that are not there any more."""
     for kind in TERMINAL_TOPICS:
         for owner, uid in list(broker.retained.levels_below(kind)):
             if _owner(registry.terminal(uid)) != owner:
-                broker.end_retained(owner, f"{kind}/{uid}")
+                end(owner, f"{kind}/{uid}")
 
 
 def _owner(terminal: Terminal | None) -> str:

@@ -6,7 +6,7 @@ was trimmed is gone from its beginning, never from between. Every method may rai
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -131,6 +131,29 @@ class ReportLog(ReplicatedLog, Protocol):
 
     async def is_there(self) -> bool:
         """Whether there is one; raises as ``open``."""
+
+
+class KeyedLog(Protocol):
+    """The newest message of each key, in the order in which they were set, which is one for all who read it."""
+
+    async def open(self) -> None:
+        """Makes it where there is none; raises as ``ReportLog.open``."""
+
+    async def state(self) -> LogState:
+        """As the log's leader knows it."""
+
+    async def put(self, key: Sequence[str], body: bytes, *, message_id: str, lasts_s: float = 0.0) -> int:
+        """Sets a key's message, for good or for so many seconds, once it is kept; its number.
+
+        What has the ``message_id`` of a moment ago is not set again.
+
+        Raises:
+            LogFull: it was not set.
+            LogUnavailable: unknown.
+        """
+
+    def read(self, after: int, created: str) -> LogReader:
+        """Reads what comes after the message ``after``; what was replaced by a later one is left out."""
 
 
 class Records(Protocol):

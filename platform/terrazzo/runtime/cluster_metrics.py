@@ -122,6 +122,19 @@ PEERS = {
     "terrazzo_peers_lost_total": Figure("lost", "Messages that a node may not have got before it was gone"),
 }
 
+RETAINED = {
+    "terrazzo_retained_sequence": Figure("sequence", "Number of the change of retained messages that was read last"),
+    "terrazzo_retained_read_total": Figure("read", "Changes of retained messages that were read, of all nodes"),
+    "terrazzo_retained_kept_total": Figure("kept", "Changes of retained messages of this node that the log has"),
+    "terrazzo_retained_again_total": Figure("again", "Attempts to keep a retained message that had no answer"),
+    "terrazzo_retained_full_total": Figure("full", "Messages that are not retained as the log had no room"),
+    "terrazzo_retained_refused_total": Figure(
+        "refused", "Messages that are not retained as too much waited for the log"
+    ),
+    "terrazzo_retained_damaged_total": Figure("damaged", "Changes of retained messages that can't be read"),
+    "terrazzo_retained_waiting_bytes": Figure("waiting_bytes", "Bytes of retained messages that wait for the log"),
+}
+
 FRONT = {
     "terrazzo_front_frames_total": Figure("frames", "Frames of reports that the log has acknowledged to this front"),
     "terrazzo_front_messages_total": Figure("messages", "Reports in these"),

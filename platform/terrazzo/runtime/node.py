@@ -22,6 +22,7 @@ from terrazzo.embedded.front_reader import FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminalsStats
 from terrazzo.embedded.peer_link import PeerLimits, PeerStats
 from terrazzo.embedded.peers import Peers
+from terrazzo.embedded.retained_log import RetainedLog, RetainedStats
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     LogFull,
@@ -44,15 +45,16 @@ from terrazzo.replication.members import LINEAGE, Member, NodeTaken, OwnRecord, 
 from terrazzo.replication.position import NOTE, JoinRefused, Lineage, join, read_position
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, READS, ClusterFigures
+from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, READS, RETAINED, ClusterFigures
 from terrazzo.runtime.fronts.leader import Fronts
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.replica.leader import LeadersReads, own_url
 from terrazzo.runtime.replica.node import ReadsNode
 from terrazzo.runtime.replica.replica import Replica
 from terrazzo.runtime.replica.work import ReadsWork
-from terrazzo.runtime.serve import Ports, Stream, open_store, open_stream
+from terrazzo.runtime.serve import Ports, open_store, open_stream
 from terrazzo.runtime.standby_page import StandbyPage
+from terrazzo.runtime.stream import Stream
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_broker.access.folder_modes import close_to_others
@@ -283,7 +285,8 @@ class Node:
         fence, fronts = Fence(section.name, section.node, epoch, self._lose), self._new_fronts(epoch)
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
-        collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats))
+        retained = StatsCollector(RETAINED, lambda: fronts.retained.stats)
+        collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats), retained)
         reads = LeadersReads(self._the_stream.calls, section.node, store) if section.reads else None
         ports = Ports(fence=fence, collectors=collectors, fronts=fronts, reads=reads)
 
@@ -304,8 +307,15 @@ class Node:
             stats=PeerStats(),
             limits=PeerLimits(self._config.limits.queued_bytes),
         )
+        retained = RetainedLog(
+            stream.retained,
+            name=f"{name}-{epoch}",
+            owner_bytes=self._config.limits.queued_bytes,
+            now_us=now_us,
+            stats=RetainedStats(),
+        )
         logged = (stream.reports, stream.records, stream.calls)
-        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers)
+        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers, retained)
 
     def _renewal(self, lease: Lease) -> Callable[[], Awaitable[None]]:
         clock = asyncio.get_running_loop().time

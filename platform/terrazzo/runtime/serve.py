@@ -34,7 +34,6 @@ from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.ports.stream import FrontRecords, Questions, Records, ReplicatedLog, ReportLog
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
@@ -55,10 +54,12 @@ from terrazzo.runtime.certificate_watch import LOOK_S
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.fronts.leader import Fronts, start_fronts
 from terrazzo.runtime.fronts.peers import attach_peers, start_peers
+from terrazzo.runtime.fronts.retained import attach_retained, start_retained
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.runtime.replica.leader import LeadersReads
+from terrazzo.runtime.stream import Stream
 from terrazzo.runtime.support_answers import start_recent_log, support_answerer
 from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.runtime.tracing import SendingTracer, open_tracing
@@ -71,9 +72,10 @@ from terrazzo_broker.access.folder_modes import close_to_others
 if TYPE_CHECKING:
     from terrazzo_adapters.bridge import BridgeSettings
 
-__all__ = ["ListenAddresses", "Platform", "Ports", "Stream", "new_bridge", "new_caller", "new_mailer"]
+__all__ = ["ListenAddresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
 
 _RETENTION_S = 3_600.0
+_RETAINED_PART = 4  # of the same, that retained messages may have beside it
 _CLIENTS_PART = 16  # of what fronts' reports may have, the part that records of client ids may have beside it
 _CLIENTS_LEAST = 16 << 20  # bytes: of 100,000 client ids; one has about 150
 
@@ -182,6 +184,7 @@ class Platform:
         fronts = self._ports.fronts
         if fronts is not None:
             start_peers(fronts.peers, fronts.calls, self._lifetime, name=fronts.name, lease_s=fronts.lease_s)
+            start_retained(fronts.retained, self._lifetime)
         terminals = await start_terminals(
             self.config,
             self._lifetime,
@@ -191,7 +194,9 @@ class Platform:
             bridges_of=self._new_bridges,
         )
         if fronts is not None:
-            attach_peers(fronts.peers, self.messaging.bus, terminals.broker)
+            bus, registry = self.messaging.bus, self.metadata.registry
+            attach_peers(fronts.peers, bus, terminals.broker)
+            await attach_retained(fronts.retained, self._lifetime, bus, terminals.broker, ends_of=registry)
         return terminals
 
     async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:
@@ -368,7 +373,9 @@ async def open_stream(config: Config) -> Stream:
     calls = jetstream.JetStreamCalls(connection)
     clients_bytes = max(_CLIENTS_LEAST, most_in_bytes // _CLIENTS_PART)
     clients = jetstream.JetStreamRecords(connection, "clients", most_bytes=clients_bytes, room="stream.in_gib")
-    return Stream(log, records, reports, clients, calls, sync, connection.stats, connection.close)
+    retained_bytes = max(_CLIENTS_LEAST, most_in_bytes // _RETAINED_PART)
+    retained = jetstream.JetStreamKeyed(connection, "retained", most_bytes=retained_bytes, room="stream.in_gib")
+    return Stream(log, records, reports, clients, retained, calls, sync, connection.stats, connection.close)
 
 
 def open_target(section: BackupSection, name: str) -> BackupTarget:
@@ -457,22 +464,6 @@ def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
     It refuses private addresses that the section does not allow.
     """
     return GuardedHttp(Guard(section.allow_private))
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The log and the records of a cluster; ``reports``, ``clients``: what fronts have taken, and which
-    client ids they hold, not opened yet; ``sync``:
-    what is known of whether the log syncs; ``stats``: counters."""
-
-    log: ReplicatedLog
-    records: Records
-    reports: ReportLog
-    clients: FrontRecords
-    calls: Questions
-    sync: str
-    stats: msgspec.Struct
-    close: Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from terrazzo.times import now_us
 if TYPE_CHECKING:
     from terrazzo.replication.front_lease import FrontRecord
     from terrazzo.replication.members import Member
-    from terrazzo.runtime.serve import Stream
+    from terrazzo.runtime.stream import Stream
 
 _OLD_S = 10.0  # since a node has written its record: it is not there
 

@@ -18,6 +18,7 @@ from terrazzo.embedded.front_hooks import FrontAnswers
 from terrazzo.embedded.front_log import FrontLog, FrontLogStats
 from terrazzo.embedded.peer_link import PeerLimits, PeerStats
 from terrazzo.embedded.peers import Peers
+from terrazzo.embedded.retained_log import RetainedLog, RetainedStats
 from terrazzo.ports.stream import LogUnavailable, LogUnusable, Records
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.replication.front_events import EndRequest, FrontAnswer
@@ -31,13 +32,15 @@ from terrazzo.runtime.assembly.metadata import FrontMetadata, open_front_metadat
 from terrazzo.runtime.assembly.mqtt_listeners import listen_mqtt
 from terrazzo.runtime.assembly.part_metrics import rejects_metric
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.cluster_metrics import FRONT, PEERS, STREAM
+from terrazzo.runtime.cluster_metrics import FRONT, PEERS, RETAINED, STREAM
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.fronts.peers import start_peers
+from terrazzo.runtime.fronts.retained import attach_retained, start_retained
 from terrazzo.runtime.fronts.terminals import FrontTerminals, start_front_terminals
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.runtime.serve import Stream, open_stream
+from terrazzo.runtime.serve import open_stream
 from terrazzo.runtime.standby_page import StandbyPage
+from terrazzo.runtime.stream import Stream
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_broker.access.folder_modes import close_to_others
@@ -107,16 +110,19 @@ class Front:
             is_held=lambda: lease.is_held,
         )
         holders = self._new_holders(stream, lease)
-        peers = self._start_peers(stream, lease)
+        peers, retained = self._start_peers(stream, lease), self._start_retained(stream, lease)
         terminals = await start_front_terminals(
             config, self._lifetime, metadata=metadata, log=log, holders=holders, peers=peers, clock=now_us
         )
         self._terminals = terminals
+        self._state = "it reads what is retained"
+        await attach_retained(retained, self._lifetime, terminals.bus, terminals.broker)
         page.add_collectors(
             [
                 StatsCollector(STREAM, lambda: stream.stats),
                 StatsCollector(FRONT, lambda: self._stats),
                 StatsCollector(PEERS, lambda: self._peer_stats),
+                StatsCollector(RETAINED, lambda: retained.stats),
                 StatsCollector(names.BROKER, lambda: terminals.broker.stats),
                 StatsCollector(names.INGEST, lambda: terminals.ingest.stats),
                 rejects_metric(terminals.ingest.stats),
@@ -217,6 +223,17 @@ class Front:
         )
         start_peers(peers, stream.calls, self._lifetime, name=section.node, lease_s=section.lease_s)
         return peers
+
+    def _start_retained(self, stream: Stream, lease: FrontLease) -> RetainedLog:
+        retained = RetainedLog(
+            stream.retained,
+            name=f"{self._config.cluster.node}-{lease.epoch}",
+            owner_bytes=self._config.limits.queued_bytes,
+            now_us=now_us,
+            stats=RetainedStats(),
+        )
+        start_retained(retained, self._lifetime)
+        return retained
 
     async def _renew(self) -> None:
         assert self._lease is not None  # claimed

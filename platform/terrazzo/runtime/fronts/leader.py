@@ -13,6 +13,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.embedded.front_reader import SOURCE, FrontReader, FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStats
 from terrazzo.embedded.peers import Peers
+from terrazzo.embedded.retained_log import RetainedLog
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     Calls,
@@ -53,6 +54,7 @@ class Fronts:
     terminal_stats: FrontTerminalsStats
     name: str
     peers: Peers
+    retained: RetainedLog
 
 
 def start_fronts(

@@ -149,7 +149,6 @@ def _new_broker(config: Config, lifetime: Lifetime, hooks: FrontHooks, refusals:
             settings,
             sockets=connections + spare_of(connections),
             max_session_expiry_s=0,
-            retain_available=False,
             sys_interval_s=0.0,
         ),
         hooks,

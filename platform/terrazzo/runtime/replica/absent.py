@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from terrazzo.commands.journal import CommandJournal, check_page
@@ -40,15 +41,19 @@ class ReadCommands:
         actor: Actor,
         *,
         terminal_id: str | None = None,
-        state: str | None = None,
+        states: Sequence[str] = (),
         page_index: int = 1,
         page_size: int = 20,
     ) -> Rows:
         """As ``CommandDispatcher.page``."""
-        check_page(state=state, page_index=page_index, page_size=page_size)
+        check_page(states=states, page_index=page_index, page_size=page_size)
         return await self._journal.page(
-            actor, terminal_id=terminal_id, state=state, page_index=page_index, page_size=page_size
+            actor, terminal_id=terminal_id, states=states, page_index=page_index, page_size=page_size
         )
+
+    async def recall_all(self, actor: Actor, uids: Sequence[str]) -> set[str]:
+        """Refuses."""
+        raise Unavailable(say("replica_only_reads"))
 
 
 class ReadMessages(Absent):

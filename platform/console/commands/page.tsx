@@ -125,8 +125,8 @@ function columns(tab: string, chosen: ReadonlySet<string>, toggle: (uid: string)
     { id: "state", title: t(common.state), width: 10, render: (row) => <CommandState state={row.state} /> },
     { id: "command", title: t(w.command), width: 22, render: (row) => <Name text={row.value ? `${row.command} = ${row.value}` : row.command} /> },
     { id: "to", title: t(common.object), width: 15, isMinor: true, render: (row) => row.object_id && <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
-    { id: "terminal", title: t(common.terminal), width: 15, isMinor: true, render: (row) => <a href={link(["terminals", row.terminal_id], { tab: "commands" })}><Name text={row.terminal_id} mono /></a> },
-    { id: "queued", title: t(w.queuedAt), width: 8, isNumber: true, render: (row) => <Age at={row.queued} /> },
+    { id: "terminal", title: t(common.terminal), width: 15, render: (row) => <a href={link(["terminals", row.terminal_id], { tab: "commands" })}><Name text={row.terminal_id} mono /></a> },
+    { id: "queued", title: t(w.queuedAt), width: 8, isNumber: true, isMinor: true, render: (row) => <Age at={row.queued} /> },
     isWaiting
       ? { id: "expires", title: t(w.expires), width: 15, isNumber: true, isMinor: true, render: (row) => row.expires.slice(0, 16) }
       : { id: "outcome", title: t(w.outcome), width: 20, isMinor: true, render: (row) => (row.answer === null ? <CommandReason reason={row.reason} /> : <Name text={JSON.stringify(row.answer)} mono />) },

@@ -86,3 +86,9 @@ def test_one_map_of_many_names_is_not_walked_with_others() -> None:
     assert find_values([*small, large], ["A"], least=400) is None
     assert find_values(small, ["A"], least=400) is not None
     assert find_values([*small, large], ["n4999"]) is not None
+
+
+def test_whole_numbers_that_no_float_holds_are_no_points() -> None:
+    found = [b'{"A":1}', b'{"A":1' + b"0" * 400 + b"}", b'{"A":true}', b'{"A":-1' + b"0" * 400 + b"}"]
+    column = decode_columns(np.arange(4, dtype=np.int64), found, ["A"])["A"]
+    assert (column.times_us.tolist(), column.numbers.tolist()) == ([0, 2], [1.0, 1.0])

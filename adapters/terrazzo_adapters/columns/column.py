@@ -88,10 +88,25 @@ def joined(columns: Sequence[PointColumn]) -> PointColumn:
 
 def build_column(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
     """The column of one name; ``values`` has null where the record has no point of it."""
+    try:
+        return _build(times_us, values)
+    except OverflowError:  # whole numbers that no float holds are no points, as infinities are none
+        return _build(times_us, [None if isinstance(value, int) and _is_beyond(value) else value for value in values])
+
+
+def _is_beyond(value: int) -> bool:
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False
+
+
+def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
     types = set(map(type, values))
     if type(None) in types:
         there = np.array([value is not None for value in values], np.bool_)
-        return build_column(times_us[there], [value for value in values if value is not None])
+        return _build(times_us[there], [value for value in values if value is not None])
     if types <= _NUMBERS:
         column = PointColumn(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
         return column.where(np.isfinite(column.numbers))

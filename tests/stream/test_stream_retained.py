@@ -12,7 +12,7 @@ from test_stream_peers import PeerHooks, publish
 
 from broker.raw_client import RawClient, until
 from terrazzo.embedded.retained_log import RetainedLog, RetainedStats
-from terrazzo.ports.stream import LogReader, LogState
+from terrazzo.ports.stream import LogReader, LogState, LogUnusable
 from terrazzo.times import now_us
 from terrazzo_adapters.jetstream import Connection, JetStreamKeyed
 from terrazzo_broker import Batch, Broker, BrokerSettings
@@ -35,8 +35,11 @@ class GatedLog:
         self._log = log
         self.gate = asyncio.Event()
         self.gate.set()
+        self.has_room = True
 
     async def open(self) -> None:
+        if not self.has_room:
+            raise LogUnusable("stream.in_gib: the servers have less room")
         await self._log.open()
 
     async def state(self) -> LogState:
@@ -60,6 +63,7 @@ class Node:
         hooks.retained = self.retained
         storage = None if folder is None else DiskStorage(folder)
         self.broker = Broker(BrokerSettings(sweep_interval_s=0.05, sys_interval_s=0), hooks, storage)
+        self.may_do_without = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> Node:
@@ -67,7 +71,7 @@ class Node:
         return self
 
     async def join(self) -> None:
-        self.retained.attach(self.broker)
+        self.retained.attach(self.broker, may_do_without=self.may_do_without)
         self._tasks = [asyncio.create_task(self.retained.follow()), asyncio.create_task(self.retained.work())]
         await asyncio.wait_for(self.retained.loaded.wait(), 30)
 
@@ -268,3 +272,28 @@ async def test_that_nothing_is_retained_any_more_is_forgotten_after_a_while(
     assert b.topics("x") == {}
     assert await retain(telling, "2", b"two") == 0
     await until(lambda: b.topics("x") == {"d/2": b"two"})
+
+
+async def test_a_leader_does_without_where_the_servers_have_no_room_and_joins_when_they_have(
+    node: Any, dial: Any
+) -> None:
+    leader = await node("leader", joins=False)
+    leader.log.has_room, leader.may_do_without = False, True
+    await leader.join()
+    telling = await dial(leader, "x-1")
+    assert await retain(telling, "1", b"mine") == 0
+    assert leader.topics("x") == {"d/1": b"mine"}
+    leader.retained.end_below("x", "d")
+    assert leader.topics("x") == {}
+    assert await retain(telling, "2", b"later") == 0
+    assert leader.retained.stats.kept == 0
+    leader.log.has_room = True
+    await until(lambda: leader.retained.stats.kept == 1)
+    other = await node("other")
+    assert other.topics("x") == {"d/2": b"later"}
+
+
+async def test_servers_with_less_room_give_what_they_have(connection: Connection) -> None:
+    log = JetStreamKeyed(connection, "retained", most_bytes=64 << 30, room="stream.in_gib")
+    await log.open()
+    assert (await log.state()).last == 0

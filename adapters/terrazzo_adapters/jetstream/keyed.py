@@ -12,11 +12,14 @@ from terrazzo_adapters.jetstream.log import state_of
 from terrazzo_adapters.jetstream.reader import StreamReader
 from terrazzo_adapters.jetstream.streams import make_stream
 
+_LEAST_BYTES = 16 << 20  # where servers that were set up before have no more
+
 
 class JetStreamKeyed:
     """``KeyedLog`` in the stream ``<NAME>_<KIND>``; a key's messages go to ``<name>.<kind>.<key>``.
 
-    ``most_bytes``: what it may have; ``room``: the key of the configuration that says so.
+    ``most_bytes``: what it may have, or less where the servers have no room for that; ``room``: the key of the
+    configuration that says so.
     """
 
     def __init__(self, connection: Connection, kind: str, *, most_bytes: int, room: str) -> None:
@@ -42,7 +45,7 @@ class JetStreamKeyed:
             "allow_msg_ttl": True,
             "deny_delete": True,
         }
-        await make_stream(self._connection, self._name, wanted, room=self._room)
+        await make_stream(self._connection, self._name, wanted, room=self._room, least=_LEAST_BYTES)
 
     async def state(self) -> LogState:
         """As the stream's leader knows it.

@@ -16,9 +16,11 @@ _TOO_LITTLE_ROOM = {10_047, 10_028}
 
 
 async def make_stream(
-    connection: Connection, name: str, settings: Mapping[str, Any], *, room: str = "stream.log_gib"
+    connection: Connection, name: str, settings: Mapping[str, Any], *, room: str = "stream.log_gib", least: int = 0
 ) -> dict[str, Any]:
     """The information about a stream, made now where it was not there; ``room``: the key of how much it may have.
+
+    ``least``: bytes that are enough where the servers have less room than it may have; 0: it is to have all.
 
     Raises:
         LogUnusable: it can't be made, or is set up otherwise; says how.
@@ -26,7 +28,7 @@ async def make_stream(
     """
     info = await find_stream(connection, name)
     if info is None:
-        info = await _create(connection, name, settings, room)
+        info = await _create(connection, name, settings, room, least)
     check_stream(name, settings, info["config"])
     return info
 
@@ -41,7 +43,9 @@ async def find_stream(connection: Connection, name: str) -> dict[str, Any] | Non
         raise LogUnusable(f"stream.url: {error}") from None
 
 
-async def _create(connection: Connection, name: str, settings: Mapping[str, Any], room: str) -> dict[str, Any]:
+async def _create(
+    connection: Connection, name: str, settings: Mapping[str, Any], room: str, least: int
+) -> dict[str, Any]:
     try:
         return await connection.ask(f"STREAM.CREATE.{name}", {"name": name, **settings})
     except Refused as error:
@@ -52,6 +56,8 @@ async def _create(connection: Connection, name: str, settings: Mapping[str, Any]
         if error.code in _NO_REPLICAS:
             what = f"{settings['num_replicas']} replicas need as many servers, each with JetStream"
             raise LogUnusable(f"stream.replicas: {what}: {error.text}") from None
+        if error.code in _TOO_LITTLE_ROOM and 0 < least <= (half := settings["max_bytes"] // 2):
+            return await _create(connection, name, {**settings, "max_bytes": half}, room, least)
         if error.code in _TOO_LITTLE_ROOM:
             raise LogUnusable(f"{room}: the servers have less room: {error.text}") from None
         raise LogUnusable(f"stream.url: the stream {name} can't be made: {error.text}") from None

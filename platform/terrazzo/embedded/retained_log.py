@@ -96,10 +96,12 @@ class RetainedLog:
         self._wake = asyncio.Event()
         self._failure_log = SparseLog(_log)
 
-    def attach(self, broker: Broker) -> None:
-        """Names the broker; called once, before anything else."""
-        self._retained = broker.retained
-        broker.core.retainer = self.offer
+    def attach(self, broker: Broker, *, may_do_without: bool) -> None:
+        """Names the broker; called once, before anything else. ``may_do_without``: where the servers have no room for
+        what is retained, this node retains by itself, until they have."""
+        self._core, self._retained = broker.core, broker.retained
+        self._core.retainer = self.offer
+        self._may_do_without = may_do_without
 
     # What is published here
 
@@ -116,8 +118,12 @@ class RetainedLog:
     def end_below(self, owner: str, prefix: str) -> None:
         """Has nothing retained any more on an owner's topic and below it."""
         for pattern in (prefix, f"{prefix}/#"):
-            for found in self._retained.walk(pattern, owner):
-                if found is not None and found.owner == owner:
+            for found in list(self._retained.walk(pattern, owner)):
+                if found is None or found.owner != owner:
+                    continue
+                if self._core.retainer is None:  # it retains by itself
+                    self._retained.remove(found.topic.decode(), owner)
+                else:
                     self._add(RetainedChange(VERSION, owner, found.topic.decode(), b""))
 
     def _add(self, change: RetainedChange) -> None:
@@ -221,7 +227,7 @@ class RetainedLog:
         attempts = Attempts(_AGAIN)
         while True:
             try:
-                await self._log.open()
+                await self._open()
                 await self._follow(attempts)
             except LogWentBack as error:
                 _log.warning("what is retained is read from its beginning: %s", error)
@@ -229,6 +235,16 @@ class RetainedLog:
             except (LogUnavailable, LogUnusable) as error:
                 self._failure_log.warning("what is retained at other nodes: %s", error)
             await asyncio.sleep(attempts.failed() or 0)
+
+    async def _open(self) -> None:
+        try:
+            await self._log.open()
+        except LogUnusable:
+            if self._may_do_without and not self._created:
+                self._core.retainer = None
+                self.loaded.set()
+            raise
+        self._core.retainer = self.offer
 
     async def _follow(self, attempts: Attempts) -> None:
         state = await self._log.state()

@@ -30,7 +30,7 @@ async def attach_retained(
 ) -> None:
     """Has a broker retain what all do, from the return on. ``ends_of``: it ends what is of terminals that are not in
     the registry any more; None: another node does."""
-    retained.attach(broker)
+    retained.attach(broker, may_do_without=ends_of is not None)
     bus.holders.append(retained)
     bus.retained_ends = _leave if ends_of is None else retained.end_below
     following = lifetime.tasks.spawn("retained messages of all nodes", retained.follow, OnFailure.RESTART)

@@ -44,6 +44,8 @@ CHANGING = {
     "messages_in",
     "messages_out",
     "counters",
+    "reports",
+    "bytes",
     "tasks",
     "up_s",
     "memory_bytes",

@@ -76,6 +76,8 @@ def sample(wanted: Any) -> Any:
     choices = schema.get("anyOf", [schema])
     if any(choice.get("type") == "string" for choice in choices):
         return "x" * max(1, choices[0].get("minLength", 1))
+    if choices[0].get("type") == "array":
+        return ["x" * max(1, choices[0]["items"].get("minLength", 1))] * choices[0].get("minItems", 0)
     return choices[0].get("minimum", 1)
 
 

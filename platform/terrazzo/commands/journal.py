@@ -201,7 +201,7 @@ def _scoped(actor: Actor, terminal_id: str | None, states: Sequence[str]) -> sa.
     if terminal_id is not None:
         query = query.where(_columns.terminal_id == terminal_id)
     if states:
-        query = query.where(_columns.state.in_(states))
+        query = query.where(_columns.state.in_(sorted(set(states))))
     return query
 
 

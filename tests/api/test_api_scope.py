@@ -249,7 +249,8 @@ ANYBODY |= {"get_wall", "get_wall_values", "get_wall_chart", "get_wall_picture"}
 ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_factor", "renew_recovery_codes"}
 """Operations that need no token."""
 
-OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/readyz/reads", "/metrics", "/openapi.json", "/{path}"}
+OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/readyz/reads", "/metrics"}
+OPEN_ROUTES |= {"/openapi.json", "/{path}"}
 OPEN_ROUTES |= {
     action_path("{name}")
 }  # those of the table alone: test_api_openapi.py; and see test_api_action_paths.py

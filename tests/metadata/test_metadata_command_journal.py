@@ -39,7 +39,7 @@ async def add(journal: CommandJournal, given):
 
 
 async def rows(journal: CommandJournal):
-    page = await journal.page(ACTOR, terminal_id=None, state=None, page_index=1, page_size=100)
+    page = await journal.page(ACTOR, terminal_id=None, states=(), page_index=1, page_size=100)
     return {row["uid"]: row for row in page.rows}
 
 

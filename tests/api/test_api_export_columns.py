@@ -113,7 +113,7 @@ async def test_each_variable_has_one_type(rig: Rig, format: str) -> None:
 @pytest.mark.parametrize("format", ["arrow", "parquet"])
 async def test_all_of_a_long_range_in_pieces(rig: Rig, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("terrazzo.api.operations.history.column_export._ROWS_AT_ONCE", 500)
-    monkeypatch.setattr("terrazzo_adapters.rocksdb.charts._DECODED", 500)
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.hours._TOGETHER", 500)
     monkeypatch.setattr(column_files, "ROWS_OF_GROUP", 1_000)
     data = await export(rig, "mosaic/2", format)
     if format == "parquet":

@@ -99,7 +99,7 @@ async def test_series_that_have_ended_make_room(monkeypatch: pytest.MonkeyPatch)
 async def test_ever_new_topics_leave_no_more_than_the_limit(tmp_path: Path):
     """120,000 of them: no more series in the store, nor in memory."""
     tasks = new_tasks()
-    store = await RocksStore.open(tmp_path, tasks=tasks)
+    store = await RocksStore.open(tmp_path, tasks=tasks, cache_bytes=512 << 10)  # which rejects are kept in, too
     ingest, trace = IngestPipeline(store, Valve(), tasks=tasks, terminal_series=2_000), Trace()
     ingest.start()
     try:

@@ -16,11 +16,14 @@ from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 
 ROOT = Path(terrazzo.api.__file__).parent
-OTHERS = ROOT / "transports" / "mqtt_auth"  # has the words of other brokers
+OTHERS = {
+    ROOT / "transports" / "mqtt_auth",  # has the words of other brokers
+    ROOT / "kernel" / "replica",  # says of each action which node answers it
+}
 LINES = [
     (f"{path.relative_to(ROOT)}:{number}", line)
     for path in sorted(ROOT.rglob("*.py"))
-    if path.parent != OTHERS
+    if path.parent not in OTHERS
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
 ]
 FILES = (UPLOAD, DOWNLOAD, *EXPORTS, *(row for each in BULK for row in (each.upload(), each.export())))

@@ -47,7 +47,17 @@ _ANALYSIS_S = 30.0  # between looks how far the leader's analyses are
 
 _OF_LEADER = (
     *("registration", "unknown_terminals", "terminal_search", "terminal_batches", "bus", "broker", "configurations"),
-    *("pusher", "object_flags", "files", "firmware", "attention", "traces", "out_of_service", "unfinished_imports"),
+    *(
+        "pusher",
+        "object_flags",
+        "files",
+        "firmware",
+        "attention",
+        "intake",
+        "traces",
+        "out_of_service",
+        "unfinished_imports",
+    ),
     *("wall_links", "password_resets", "second_factors", "single_sign_on", "lockouts", "refusals", "replays"),
 )
 """The services that are with the leader."""

@@ -15,7 +15,7 @@ OWN = frozenset(
         *("get_customer_item", "get_customer_list", "get_project_item", "get_project_list"),
         *("get_retainer_item", "get_retainer_list", "get_statistics_item", "get_statistics_script_list"),
         *("get_calculate_item", "get_calculate_script_list", "get_balance_item", "get_balance_list"),
-        *("get_dashboard_item", "get_dashboard_list", "get_rule_item", "get_rule_list"),
+        *("get_dashboard_item", "get_dashboard_list", "get_object_dashboard_list", "get_rule_item", "get_rule_list"),
         *("get_event_definition_list", "get_variable_definition_list", "get_object_variable_list"),
         *("get_former_terminal_list", "search"),
         *("get_campaign_item", "get_campaign_list", "get_campaign_terminal_list"),
@@ -55,7 +55,7 @@ OF_LEADER = frozenset(
         *("get_object_item", "get_object_list", "object/getItem", "object/getList"),
         *("get_unknown_terminal_list", "get_address_refusals", "get_login_failure_list", "get_trace"),
         *("get_broker_status", "get_client_list", "get_subscription_list", "get_retained_list"),
-        *("get_platform_status", "get_api_key_list", "get_shift", "check_mapping"),
+        *("get_platform_status", "get_intake", "get_api_key_list", "get_shift", "check_mapping"),
         *("get_replay_item", "get_replay_list"),
         *("get_wall_link", "get_wall", "get_wall_values", "get_wall_chart"),
     }

@@ -185,7 +185,7 @@ class Broker:
         return self.core.connections.is_paused
 
     def pause_intake(self) -> None:
-        """Stops reading from all clients, those that connect later included."""
+        """Stops reading from all clients, those that log in later included; what becomes of a login they are told."""
         self.core.connections.pause()
 
     def resume_intake(self) -> None:

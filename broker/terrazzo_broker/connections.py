@@ -96,7 +96,7 @@ class Connections:
         self._is_reading = False  # whoever reads sees to it that what is collected meanwhile is flushed
         self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
-        self.is_paused = False  # nothing is read, from those still to come either
+        self.is_paused = False  # nothing is read from those who have logged in, or do so later
         self._is_closing = False
         self._drained = asyncio.Event()  # closing, and none is left
 
@@ -117,11 +117,12 @@ class Connections:
             connection.peer.give_way = connection.give_way
         if self._is_closing or connection.peer is None:
             connection.transport.abort()
-        elif self.is_paused:
-            connection.hold(ReadHold.INTAKE)
 
     def on_logged_in(self, connection: NetworkConnection) -> None:
-        """Counts a connection no longer among those that haven't logged in; its silence counts from now on."""
+        """Counts a connection no longer among those that haven't logged in; its silence counts from now on. While
+        nothing is read, neither is what comes after its login."""
+        if self.is_paused:
+            connection.hold(ReadHold.INTAKE)
         if connection.peer is not None:
             connection.peer = self._admission.on_logged_in(connection.peer)
         if connection.keep_alive_s:
@@ -180,10 +181,11 @@ class Connections:
     # Reading
 
     def pause(self) -> None:
-        """Stops reading from all connections, those that are accepted later included."""
+        """Stops reading from all who have logged in, now or later; others are told what becomes of their login."""
         self.is_paused = True
         for connection in self:
-            connection.hold(ReadHold.INTAKE)
+            if connection.state is ConnectionState.OPEN:
+                connection.hold(ReadHold.INTAKE)
 
     def resume(self) -> None:
         """Reads from all connections again."""

@@ -308,9 +308,13 @@ async def test_paused_intake_reads_nothing_and_closes_nobody(running, dial):
     client.publish("t", b"x", qos=1, packet_id=1)
     with pytest.raises(TimeoutError):
         await client.receive(timeout_s=2.0)
+    assert (await late.connect("late")).reason_code == ConnAckReasonCode.SUCCESS, "what becomes of a login is told"
+    late.publish("t", b"y", qos=1, packet_id=2)
+    with pytest.raises(TimeoutError):
+        await late.receive(timeout_s=0.5)
     running.broker.resume_intake()
     assert (await client.receive()).packet_id == 1
-    assert (await late.connect("late")).reason_code == ConnAckReasonCode.SUCCESS
+    assert (await late.receive()).packet_id == 2
     await late.finish()
 
 

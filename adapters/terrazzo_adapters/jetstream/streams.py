@@ -56,8 +56,8 @@ async def _create(
         if error.code in _NO_REPLICAS:
             what = f"{settings['num_replicas']} replicas need as many servers, each with JetStream"
             raise LogUnusable(f"stream.replicas: {what}: {error.text}") from None
-        if error.code in _TOO_LITTLE_ROOM and 0 < least <= (half := settings["max_bytes"] // 2):
-            return await _create(connection, name, {**settings, "max_bytes": half}, room, least)
+        if error.code in _TOO_LITTLE_ROOM and 0 < least < settings["max_bytes"]:  # no more: others need room, too
+            return await _create(connection, name, {**settings, "max_bytes": least}, room, least)
         if error.code in _TOO_LITTLE_ROOM:
             raise LogUnusable(f"{room}: the servers have less room: {error.text}") from None
         raise LogUnusable(f"stream.url: the stream {name} can't be made: {error.text}") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.raw_client import RawClient, until
+from raw_client import RawClient, until
 from terrazzo.embedded.peer_link import PeerLimits, PeerStats
 from terrazzo.embedded.peers import Peers
 from terrazzo.ports.stream import Calls

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from test_stream_peers import PeerHooks, publish
 
-from broker.raw_client import RawClient, until
+from raw_client import RawClient, until
 from terrazzo.embedded.retained_log import RetainedLog, RetainedStats
 from terrazzo.ports.stream import LogReader, LogState, LogUnusable
 from terrazzo.times import now_us

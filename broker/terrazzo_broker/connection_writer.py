@@ -28,6 +28,7 @@ log = logging.getLogger("terrazzo_broker.connection")
 storage_log = limited_logger("terrazzo_broker.persistence")
 
 _QUEUED_BYTES = 1 << 20  # with more of them waiting for the client, retained messages are not added
+_LARGE_PIECE_BYTES = 4 << 10  # pieces of that size in the mean are not joined
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
 
 
@@ -127,9 +128,11 @@ class ConnectionWriter(asyncio.Protocol):
         """Writes everything collected, unless the peer doesn't read or a commit has to come first."""
         out = self.out
         if self.write_paused or self.withheld or not out:
-            return
+            return None
         if len(out) == 1:
             data = out.pop()  # it is empty then: whoever is adding to it goes on with ``_sent``
+        elif self.out_bytes >= len(out) * _LARGE_PIECE_BYTES:
+            return self._flush_pieces(out.copy(), out)
         else:
             data = b"".join(out)
             out.clear()
@@ -141,6 +144,18 @@ class ConnectionWriter(asyncio.Protocol):
         transport = self.transport
         if not transport.is_closing():
             transport.write(data)
+        return None
+
+    def _flush_pieces(self, pieces: list[bytes], out: list[bytes]) -> None:
+        """Hands large pieces over without joining them: others are sent the same ones."""
+        out.clear()
+        self.out = None
+        self.out_bytes = 0
+        size = sum(map(len, pieces))
+        self.core.stats.bytes_out += size
+        self.handed_bytes += size
+        if not self.transport.is_closing():
+            self.transport.writelines(pieces)
 
     def pause_writing(self) -> None:
         self.write_paused = True

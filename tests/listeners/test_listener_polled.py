@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import socket
+import sys
+import termios
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,6 +110,49 @@ async def test_what_is_written_comes_in_its_order_and_the_writer_is_held_up_mean
     assert await taken_from(peer, len(sent)) == sent
     await until(lambda: noting.told == ["pause", "resume"])
     assert noting.transport.get_write_buffer_size() == 0
+
+
+async def test_pieces_are_written_in_their_order_without_being_joined(stand: Stand) -> None:
+    noting, peer = stand.open()
+    sent = b"".join(pieces())
+    many = list(pieces())
+    noting.transport.writelines(many[:3])  # these are taken at once
+    assert noting.transport.get_write_buffer_size() == 0
+    noting.transport.writelines(many[3:120])  # some of these, and more of them than one call of the system takes
+    noting.transport.write(many[120])
+    noting.transport.writelines(many[121:])
+    assert noting.told == ["pause"]
+    assert HIGH_BYTES < noting.transport.get_write_buffer_size() < len(sent)
+    assert await taken_from(peer, len(sent)) == sent
+    await until(lambda: noting.told == ["pause", "resume"])
+
+
+async def test_pieces_for_a_peer_that_has_gone_end_the_connection(stand: Stand) -> None:
+    noting, peer = stand.open()
+    peer.close()
+    await until(lambda: bool(noting.told))
+    noting.transport.writelines([b"x" * 5_000] * 3)
+    await until(lambda: bool(noting.ended))
+    assert noting.transport.is_closing()
+
+
+async def test_what_fills_a_read_is_read_on_at_once(stand: Stand) -> None:
+    noting, peer = stand.open()
+    came: list[int] = []
+    noting.data_received = lambda data: came.append(len(data))  # type: ignore[method-assign]
+    noting.transport.pause_reading()
+    with socket.socket(fileno=os.dup(noting.transport.descriptor)) as ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 200_000)
+        await asyncio.get_running_loop().sock_sendall(peer, bytes(120_000))
+        await until(lambda: waiting_bytes(ours) == 120_000)
+    noting.transport.resume_reading()
+    await until(lambda: sum(came) == 120_000)
+    assert came == [120_000]
+
+
+def waiting_bytes(sock: socket.socket) -> int:
+    """What can be read."""
+    return int.from_bytes(fcntl.ioctl(sock, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 async def test_what_is_read_comes_in_its_order_with_pauses_between(stand: Stand) -> None:

@@ -69,9 +69,10 @@ _FANS = 1_000  # fan-outs of one owner cached at a time
 _MEMBERS = 16  # of a shared subscription that cost as much as one receiver
 WIDE = 100  # receivers of a message that is handed to them in steps
 RUN_UNITS = 500  # messages times receivers that are delivered without a look at the clock
-WIDE_RUN = 500  # messages that are handed to many receivers together, each receiver a step
+WIDE_RUN = 3_000  # messages that are handed to many receivers together, each receiver a step
 _STEP_MESSAGES = 50  # of them in one step, where each needs a packet identifier
 _STEP_RECEIVERS = 16  # in one step, of bytes that are sent as they came
+_STEP_BYTES = 1 << 20  # copied in such a step
 _FAN_RECEIVERS = 2_000  # of a fan-out that is compared with others: that is one step
 
 
@@ -235,8 +236,9 @@ class Router:
         """``forward`` in steps: first to those who get the bytes that came, then to the others. Receivers whose session
         ends meanwhile are left out."""
         others = []
-        for first in range(0, len(route.targets), _STEP_RECEIVERS):
-            for target in route.targets[first : first + _STEP_RECEIVERS]:
+        step = min(_STEP_RECEIVERS, _STEP_BYTES // len(raw) + 1)
+        for first in range(0, len(route.targets), step):
+            for target in route.targets[first : first + step]:
                 connection = target.session.connection
                 if connection is not None and connection.version == version and connection.encoder.is_plain:
                     connection.send_raw(raw, count)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import select
 import socket
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -127,18 +128,38 @@ class PolledTransport:
             sent = 0
         except OSError as error:
             return self.fail(error)
-        return self._keep(memoryview(data)[sent:]) if sent < len(data) else None
+        if sent == len(data):
+            return None
+        rest = _Unsent()
+        rest.add(memoryview(data)[sent:])
+        return self._keep(rest)
+
+    def writelines(self, pieces: Sequence[bytes]) -> None:
+        """Writes what the socket takes now, without joining it; the rest waits."""
+        if self._unsent is not None:
+            for piece in pieces:
+                self._add(self._unsent, piece)
+            return None
+        rest = _Unsent()
+        for piece in pieces:
+            rest.add(memoryview(piece))
+        try:
+            rest.take(os.writev(self.descriptor, rest.pieces[:_MOST_PIECES]))
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            return self.fail(error)
+        return self._keep(rest) if rest.size else None
 
     def _add(self, unsent: _Unsent, data: bytes) -> None:
         if self._phase is _OPEN:
             unsent.add(memoryview(data))
             self._hold_writer(unsent)
 
-    def _keep(self, rest: memoryview) -> None:
-        unsent = self._unsent = _Unsent()
-        unsent.add(rest)
+    def _keep(self, rest: _Unsent) -> None:
+        self._unsent = rest
         self._watch(self._watched | _WRITABLE)
-        self._hold_writer(unsent)
+        self._hold_writer(rest)
 
     def _hold_writer(self, unsent: _Unsent) -> None:
         if unsent.size > HIGH_BYTES and not unsent.is_told:

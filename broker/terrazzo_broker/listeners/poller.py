@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from contextlib import suppress
 from typing import cast
 
 from ..connections import Connections
@@ -18,6 +19,7 @@ from .polled_transport import PolledTransport
 log = limited_logger("terrazzo_broker.faults")
 
 _READ_BYTES = 64 << 10
+_MORE_BYTES = 192 << 10  # read at once where there was so much: what goes to many is written in large pieces then
 _MOST_EVENTS = 256  # in one look: those left over are seen in the next turn of the loop
 _READABLE, _WRITABLE = select.EPOLLIN, select.EPOLLOUT
 _read = os.read  # looked up once, not with each read
@@ -94,6 +96,8 @@ class Poller:
                     if events == _READABLE and transport.is_reading:
                         data = _read(descriptor, _READ_BYTES)
                         if data:
+                            if len(data) == _READ_BYTES:
+                                data += _more(descriptor)
                             transport.protocol.data_received(data)
                         else:
                             transport.on_end_of_input()
@@ -108,6 +112,13 @@ class Poller:
                     transport.fail(error)
         finally:
             connections.end_reading()
+
+
+def _more(descriptor: int) -> bytes:
+    """What else is there. That the connection has ended or failed is seen in the next look."""
+    with suppress(OSError):
+        return _read(descriptor, _MORE_BYTES)
+    return b""
 
 
 def _handle(transport: PolledTransport, events: int) -> None:

@@ -7,7 +7,7 @@ nothing in the packet loop asks for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..codec.errors import PacketError
@@ -63,6 +63,9 @@ class _TappedTransport:
     def write(self, data: bytes) -> None:
         self.inner.write(data)
         _show(self.on_packet, data, self.level, is_in=False)
+
+    def writelines(self, pieces: Sequence[bytes]) -> None:
+        self.write(b"".join(pieces))  # a packet may be in several
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

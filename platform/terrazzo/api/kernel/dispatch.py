@@ -96,12 +96,10 @@ class Performer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
         if (loop := self._loop) is None:
             loop = self._loop = asyncio.get_running_loop()
-        began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name), loop)
-        slot = None
-        if operation.only_reads:
-            work.may_end = True
-            if caller.live is None and (slot := caller.slot) is not None:
-                slot.reading = work.task
+        only_reads, slot = operation.only_reads, None
+        began, work = perf_counter(), at_work.begin(Work(operation.name, 0, None, None, only_reads), loop)
+        if only_reads and caller.live is None and (slot := caller.slot) is not None:
+            slot.reading = work.task
         span = None if self._tracing is None else _begin_span(self._tracing, operation, caller)
         try:
             who = self._admit(operation, caller, work)
@@ -116,6 +114,7 @@ class Performer:
                 answer = await self._encode(result, reply, work)
             if len(answer.body) > COUNTED_BYTES:
                 self._unread.keep(answer, work.company_id)
+            code = SUCCESS
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
             code = failure.code
@@ -260,12 +259,10 @@ class Gateway:
         if columns is not None:
             is_series = asked.operation.is_series
             reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
-        return self._performer.perform(
-            asked.operation,
-            caller,
-            partial(self._validator.from_json, asked.operation, asked.body, strict=head.strict),
-            reply,
-        )
+        decode = partial(self._validator.from_json, asked.operation, asked.body)
+        if head.strict:
+            decode = partial(decode, strict=True)
+        return self._performer.perform(asked.operation, caller, decode, reply)
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, field: str, reason: str, *, status: int = 200) -> Answer:
         self._traffic.refuse(status)

@@ -72,6 +72,7 @@ class HttpConnection(asyncio.Protocol):
         "_frames",
         "_give_up_handshake",
         "_head_timer",
+        "_heads",
         "_held",
         "_idle",
         "_is_closing",
@@ -100,14 +101,14 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None  # where it was admitted and is open
         self._address = ""
         self._idle: IdleClock | None = None
+        self._heads: KnownHeads | None = None  # while requests may go past aiohttp
         self._is_closing = False
         self._is_refused = False
         self._is_saying_goodbye = False
         self._own_slot: ConnectionSlot | None = None
         self._request_slot: ConnectionSlot | Full | None = None  # of the client for whom a proxy asks
-        self.is_in_reserve = False  # nothing but health is answered
+        self.is_in_reserve = self.is_upgraded = False  # nothing but health is answered; it is a WebSocket
         self.is_proxied = False  # the peer is a trusted proxy
-        self.is_upgraded = False
         self._frames: FrameLengths | None = None  # of an upgraded connection, until a good token comes
         self._unread: UnreadClock | None = None  # while the peer doesn't take what it is sent
         self._writable: asyncio.Event | None = None  # set: the peer takes what it is sent
@@ -145,6 +146,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = opened
         self._connections.add(self)
         self._idle = IdleClock(self._port.limits.idle_timeout_s, opened.close)
+        if not (self.is_in_reserve or self._is_closing):
+            self._heads = self._port.heads
 
     def _enter(self) -> Full | None:
         limiter, port = self._port.connection_limiter, self._port.name
@@ -208,19 +211,20 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Answers a request whose head is known; hands all others to aiohttp."""
-        if self._transport is None or self._is_refused:
-            return
-        if self._answering is not None:
-            self._hold(data)
-        elif self._frames is not None:
-            self._watch_frames(self._frames, data)
-        elif (heads := self._port.heads) is None or self._is_closing or self.is_in_reserve:
+        heads, idle = self._heads, self._idle
+        if heads is None or idle is None or self._answering is not None or not self._bounds.is_at_rest:
+            self._pass_on(data)
+        elif (found := heads.find(data)) is None:
             self._hand_on(data)
-        elif self._bounds.is_at_rest and (found := heads.find(data)) is not None:
-            assert self._idle is not None
-            self._answering = self._idle.loop.create_task(self._answer(heads, found), name="request with a known head")
         else:
-            self._hand_on(data)
+            self._answering = idle.loop.create_task(self._answer(heads, idle, found), name="request with a known head")
+
+    def _pass_on(self, data: bytes) -> None:
+        if self._transport is None or self._is_refused:
+            return None
+        if self._answering is not None:
+            return self._hold(data)
+        return self._hand_on(data) if self._frames is None else self._watch_frames(self._frames, data)
 
     def _hold(self, data: bytes) -> None:
         assert self._transport is not None
@@ -235,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
         """
         if self._bounds.after_head:
             raise refused_with(web.HTTPBadRequest(), say("upgrade_too_early"))
-        self.is_upgraded, self._frames = True, FrameLengths(UNPROVEN_BYTES)
+        self.is_upgraded, self._frames, self._heads = True, FrameLengths(UNPROVEN_BYTES), None
 
     def _watch_frames(self, frames: FrameLengths, data: bytes) -> None:
         if self._held:  # aiohttp reads on by itself
@@ -293,13 +297,12 @@ class HttpConnection(asyncio.Protocol):
         if self._reader is not None:
             self._reader.data_received(data)
 
-    async def _answer(self, heads: KnownHeads, found: tuple[KnownHead, bytes]) -> None:
+    async def _answer(self, heads: KnownHeads, idle: IdleClock, found: tuple[KnownHead, bytes]) -> None:
         """Answers a request that aiohttp doesn't see; it goes on waiting for this connection's next one."""
-        (known, body), idle = found, self._idle
-        assert idle is not None
+        known, body = found
         idle.hold()
         try:
-            if self.is_proxied or self.is_in_reserve or known.forwarded_for:
+            if self.is_proxied or known.forwarded_for:
                 await self._answer_client(heads, known, body)
             else:
                 caller = Caller(self._address, known.token, slot=self._own_slot)
@@ -391,14 +394,14 @@ class HttpConnection(asyncio.Protocol):
 
         Returns the request that is being answered, after which it closes.
         """
-        self._is_closing = True
+        self._is_closing, self._heads = True, None
         if self._answering is None and self._reader is None and self._transport is not None:
             self._transport.close()
         return self._answering
 
     def _refuse_head(self, why: Cut, status: int, info: str) -> None:
         """What else comes is not read, nor does aiohttp answer anything after these last words."""
-        self._is_refused = True
+        self._is_refused, self._heads = True, None
         self._stop_head_timer()
         if self._reader is not None:
             cast(Any, self._reader).transport = None  # which it would close
@@ -419,7 +422,7 @@ class HttpConnection(asyncio.Protocol):
             self._port.connection_limiter.end_goodbye()
         if self._transport is None:
             return
-        self._transport = None
+        self._transport = self._heads = None
         self._port.connection_limiter.unread.remove(self)
         if self._idle is not None:
             self._idle.stop()

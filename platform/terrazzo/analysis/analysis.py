@@ -140,9 +140,9 @@ class Analysis:
                 hear(RowChange(row["id"], row["uid"], row))
         entities.objects.changes.listen(self._on_object)
         mappings = {row["id"]: row["uid"] async for row in entities.mappings.every(only=("uid",))}
-        async for page in entities.objects.every_page(only=("mapping_id",)):
-            for row in page:
-                catalogue.put_object(row["id"], mappings.get(row["mapping_id"]))
+        async for page in entities.objects.every_tuple(("mapping_id",)):
+            for object_id, mapping_id in page:
+                catalogue.put_object(object_id, mappings.get(mapping_id))
         known = {(script.kind, script.id) for script in catalogue}
         self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
 

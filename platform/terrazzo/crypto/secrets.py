@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -102,6 +103,18 @@ class Secrets:
                 f"{place}: a stored secret can't be opened with this key; restore {KEY_FILE} from a backup"
             )
         return text
+
+    def unseal_all(self, stored: Sequence[str], place: str) -> list[str]:
+        """The clear texts; raises as ``unseal`` does."""
+        decrypt, where, start = self._ciphers[0].decrypt, place.encode(), len(_VERSION)
+        texts = []
+        for each in stored:
+            try:
+                data = binascii.a2b_base64(each[start:], strict_mode=True) if each else b""
+                texts.append(decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], where).decode() if data else "")
+            except (InvalidTag, ValueError):  # of another key, perhaps
+                texts.append(self.unseal(each, place))
+        return texts
 
     def is_newest(self, stored: str, place: str) -> bool:
         """Whether a stored secret is sealed with the newest key; an empty one needs none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any
 
@@ -19,7 +19,7 @@ from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepo
 from terrazzo.ports.store import Notes, Record, TimeSeriesStore
 from terrazzo.times import now_us
 
-_OF_OBJECTS = ("uid", COMPANY, "mapping_id", "terminal_list", "is_available")
+_OF_OBJECTS = (COMPANY, "mapping_id", "terminal_list", "is_available")
 
 
 class ReportMapper:
@@ -63,16 +63,21 @@ class ReportMapper:
         engine.load(notes)
         await effect_queue.start({name: body for name, body in notes.items() if name.startswith(PREFIX)})
         mapper = cls(engine, effect_queue)
-        watched: tuple[tuple[EntityRepository, ChangeListener, tuple[str, ...]], ...] = (
-            (entities.mappings, mapper.on_mapping, ()),
-            (entities.objects, mapper.on_object, _OF_OBJECTS),
-            (entities.retainers, mapper.on_retainer, ()),
+        watched: tuple[tuple[EntityRepository, ChangeListener], ...] = (
+            (entities.mappings, mapper.on_mapping),
+            (entities.objects, mapper.on_object),
+            (entities.retainers, mapper.on_retainer),
         )
-        for repository, hear, columns in watched:
+        for repository, hear in watched:
             repository.changes.listen(hear)
-            async for page in repository.every_page(only=columns):
-                for row in page:
-                    hear(RowChange(row["id"], row["uid"], row))
+            if repository is entities.objects:
+                async for objects in repository.every_tuple(_OF_OBJECTS):
+                    for values in objects:
+                        engine.catalogue.put_object(_object(*values))
+                mapper.maker.on_changed()
+                continue
+            async for row in repository.every():
+                hear(RowChange(row["id"], row["uid"], row))
         engine.forget_unknown(now_us())
         return mapper
 
@@ -155,12 +160,19 @@ class ReportMapper:
 
 
 def _object_of(row: Row) -> ObjectSpec:
+    return _object(row["id"], *(row[name] for name in _OF_OBJECTS))
+
+
+def _object(
+    record_id: int, company_id: int, mapping_id: int | None, terminals: Sequence[str] | None, is_available: int
+) -> ObjectSpec:
+    """The object of ``id`` and ``_OF_OBJECTS``; its terminals' uids are the ones that the registry has."""
     return ObjectSpec(
-        id=row["id"],
-        company_id=row[COMPANY],
-        mapping_id=row["mapping_id"],
-        terminals=tuple(map(intern, row["terminal_list"] or ())),  # as the registry has them
-        is_available=bool(row["is_available"]),
+        id=record_id,
+        company_id=company_id,
+        mapping_id=mapping_id,
+        terminals=tuple(map(intern, terminals or ())),
+        is_available=bool(is_available),
     )
 
 

@@ -54,12 +54,12 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
             registry.forms[row["id"]] = form
     async for row in companies.every():
         registry.set_company(row["id"], is_available=bool(row["is_available"]))
-    async for page in terminals.every_page(only=_OF_TERMINALS):
-        for row in page:
-            registry.put_terminal(terminal_of(row, registry))
-    async for page in objects.every_page(only=_OF_OBJECTS):
-        for row in page:
-            registry.put_object(row["id"], map(intern, row["terminal_list"] or ()), company_id=row[COMPANY])
+    async for page in terminals.every_tuple(_OF_TERMINALS):
+        for values in page:
+            registry.put_terminal(_terminal(registry, *values))
+    async for page in objects.every_tuple(_OF_OBJECTS):
+        for record_id, company_id, terminal_list in page:
+            registry.put_object(record_id, map(intern, terminal_list or ()), company_id=company_id)
     async for row in claim_keys.every():
         registry.claim_keys.put(claim_key_of(row))
     async for row in authorities.every():
@@ -94,34 +94,61 @@ def form_of(row: Row) -> PayloadForm | None:
 
 
 def terminal_of(row: Row, registry: Registry) -> Terminal:
-    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use.
+    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
+    return _terminal(registry, row["id"], *(row[name] for name in _OF_TERMINALS))
+
+
+def _terminal(
+    registry: Registry,
+    record_id: int,
+    uid: str,
+    name: str,
+    company_id: int,
+    kind: str,
+    mode: str,
+    username: str,
+    pin: str,
+    access: str,
+    topic: str,
+    is_route: int,
+    session_expiry_s: int,
+    keep_alive_s: int,
+    encryption: int,
+    dixie: int,
+    rsa_privatekey: str,
+    is_available: int,
+    config_id: int,
+    activated_us: int | None,
+    series: str | None,
+) -> Terminal:
+    """The terminal of ``id`` and ``_OF_TERMINALS``.
 
     Texts that many have, and the uid that objects name, are there once in memory.
     """
-    uid, username = intern(row["uid"]), row["username"]
+    uid = intern(uid)
     return Terminal(
-        id=row["id"],
+        id=record_id,
         uid=uid,
-        name=row["name"],
-        company_id=row[COMPANY],
-        type=intern(row["type"]),
-        mode=intern(row["mode"]),
+        name=name,
+        company_id=company_id,
+        type=intern(kind),
+        mode=intern(mode),
         username=uid if username == uid else username,
-        pin=row["pin"],
-        access=intern(row["access"]),
-        topic=intern(row["topic"]),
-        is_route=bool(row["is_route"]),
-        session_expiry_s=row["session_expiry"],
-        keep_alive_s=row["keep_alive"],
-        encryption=bool(row["encryption"]),
-        dixie=bool(row["dixie"]),
-        rsa_privatekey=row["rsa_privatekey"],
-        is_available=bool(row["is_available"]),
-        config_id=row["config_id"],
-        activated_us=row["activated"],
-        series=row["series"] or "",
-        company_is_available=registry.is_company_available(row[COMPANY]),
-        form=registry.forms.get(row["config_id"]),
+        pin=pin,
+        access=intern(access),
+        topic=intern(topic),
+        is_route=bool(is_route),
+        session_expiry_s=session_expiry_s,
+        keep_alive_s=keep_alive_s,
+        encryption=bool(encryption),
+        dixie=bool(dixie),
+        rsa_privatekey=rsa_privatekey,
+        is_available=bool(is_available),
+        config_id=config_id,
+        activated_us=activated_us,
+        series=series or "",
+        company_is_available=registry.is_company_available(company_id),
+        form=registry.forms.get(config_id),
     )
 
 

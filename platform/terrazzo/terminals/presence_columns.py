@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 from terrazzo.domain.registry import Registry
@@ -41,8 +42,11 @@ class PresenceColumns:
         self._ended_us: dict[int, int] = {}  # the ends of connections among these, UTC microseconds
         self._gone = 0
         self._registry = registry
-        for terminal in sorted(registry.terminals(), key=lambda each: each.id):
-            self._add(len(self._ids), terminal)
+        terminals = sorted(registry.terminals(), key=attrgetter("id"))
+        self._ids.extend([each.id for each in terminals])
+        self._companies.extend([each.company_id for each in terminals])
+        self._online.extend(bytes(len(terminals)))
+        self._seen_us.frombytes(bytes(self._seen_us.itemsize * len(terminals)))
         for uid, time_us in presence.former():
             self._note_end(registry.terminal(uid), time_us)
         for client in presence.clients():

@@ -25,17 +25,17 @@ from terrazzo.replication.frame import (
     encode_frames,
 )
 from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, Numbered, decode_in_frame, encode_in_frame
+from terrazzo.replication.node_message import NodeMessageDamaged
 from terrazzo.replication.peer_frame import (
     PeerAnswer,
     PeerFrame,
-    PeerFrameDamaged,
     PeerMessage,
     decode_peer_answer,
     decode_peer_frame,
     encode_peer_answer,
     encode_peer_frame,
 )
-from terrazzo.replication.retained_change import RetainedChange, RetainedDamaged, decode_retained, encode_retained
+from terrazzo.replication.retained_change import RetainedChange, decode_retained, encode_retained
 from terrazzo_adapters.columns.decoded import decode_columns
 from terrazzo_adapters.columns.flat_maps import find_values
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
@@ -213,7 +213,7 @@ PARSERS_OF_BYTES += [
     Parser(
         covers=("terrazzo.replication.peer_frame:decode_peer_frame",),
         run=decode_peer_frame,
-        raises=(PeerFrameDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(
             lambda n: b"\x91" * n,
             lambda n: (
@@ -225,14 +225,14 @@ PARSERS_OF_BYTES += [
     Parser(
         covers=("terrazzo.replication.peer_frame:decode_peer_answer",),
         run=decode_peer_answer,
-        raises=(PeerFrameDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(lambda n: b"\x91" * n, lambda n: b"\x92\0\xcf" + b"\0" * n),
         samples=(encode_peer_answer(PeerAnswer(1, 7)),),
     ),
     Parser(
         covers=("terrazzo.replication.retained_change:decode_retained",),
         run=decode_retained,
-        raises=(RetainedDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(lambda n: b"\x91" * n, lambda n: b"\x94\x01\xa1x\xdb" + n.to_bytes(4, "big") + b"a" * n + b"\xc4\0"),
         samples=(encode_retained(RetainedChange(1, "1", "g/t/r", b"{}", 1, b"", 5, "t")),),
     ),

@@ -148,9 +148,23 @@ class BrokerCore:
             self.storage.take_will(client.client_id)
         if not session.expiry_s:  # and not before [MQTT-4.1.0-1]; [MQTT-3.1.2-6] [MQTT-4.1.0-2] of 3.1.1
             self.end_session(session)
+        elif session.is_shared:
+            self.let_go(session)
         elif session.expiry_s != NEVER_EXPIRES_S:  # [MQTT-3.1.2-23]
             self.storage.deadlines.set("s" + session.client_id, session.expires_us)
         self.hooks.tell_disconnected(client, why)
+
+    def adopt(self, session: Session) -> None:
+        """Has a session of which the state was elsewhere, for a client that is about to be accepted."""
+        self.sessions[session.client_id] = session
+        self._subscribed[session.owner] += len(session.subscriptions)
+
+    def let_go(self, session: Session) -> None:
+        """Has a shared session no more; it goes on for whoever has it next."""
+        session.has_ended = True
+        self.storage.discard(session)
+        self._subscribed[session.owner] -= len(session.subscriptions)
+        session.let_go()
 
     def end_session(self, session: Session, origin: Origin | None = None) -> None:
         """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.2-8]"""
@@ -174,6 +188,8 @@ class BrokerCore:
         is_new = subscription.filter not in session.subscriptions
         self._subscribed[session.owner] += is_new
         session.subscribe(subscription)
+        if session.is_shared:
+            return
         self.add_receiver(session, subscription)
         if is_new and self.on_filter is not None:
             self.on_filter(session.owner, subscription.filter, 1)
@@ -203,10 +219,12 @@ class BrokerCore:
         return True
 
     def _forget(self, session: Session, pattern: str) -> None:
+        self._subscribed[session.owner] -= 1
+        if session.is_shared:
+            return
         shared = split_shared(pattern)
         assert shared is not None
         self.tree.remove(shared.filter, shared.group, session)
-        self._subscribed[session.owner] -= 1
         self.stats.subscriptions = self.tree.count
         if self.on_filter is not None:
             self.on_filter(session.owner, pattern, -1)
@@ -275,8 +293,16 @@ class BrokerCore:
     def publish_will(self, client_id: str, origin: Origin | None = None) -> None:
         """Publishes the will that waits, if there is one; the hooks are asked as for any publish."""
         pending = self.storage.take_will(client_id)  # once [MQTT-3.1.2-10] of both
-        if pending is None:
-            return
+        if pending is not None:
+            self.publish_pending(pending, origin, self.storage.keep_published)
+
+    def publish_pending(
+        self,
+        pending: PendingWill,
+        origin: Origin | None,
+        keep_published: Callable[[PendingWill], Callable[[], None]],
+    ) -> None:
+        """Publishes a will that was taken; ``keep_published``: as that of the storage."""
         will, client = pending  # its client id: of one that a former process published, ``client_id`` is more
         grant = self.hooks.authorize_publish(client, will.topic)
         if grant is None:
@@ -287,7 +313,7 @@ class BrokerCore:
             )
             return
         self.stats.wills_sent += 1
-        on_stored = self.storage.keep_published(pending) if grant.durable and int(will.qos) else None
+        on_stored = keep_published(pending) if grant.durable and int(will.qos) else None
         self.turns.start(client.owner, self._publish_will(pending, grant, origin, on_stored))
 
     def _publish_will(

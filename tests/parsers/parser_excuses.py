@@ -72,7 +72,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo_adapters.bridge.receiver:*": "turns the library's message into ours; nothing is parsed",
     "terrazzo_adapters.columns.column:*": _OURS,
     "terrazzo_adapters.influxdb.queries:scan": _CALLS,
-    "terrazzo_adapters.jetstream.log:_message_id": "reads what the operator's own servers have stored",
+    "terrazzo_adapters.jetstream.log:message_id_of": "reads what the operator's own servers have stored",
     "terrazzo_adapters.jetstream.monitor:_read": "reads what the operator's own servers say, a MiB at most",
     "terrazzo_adapters.jetstream.settings:split_urls": _OPERATOR,
     "terrazzo_adapters.keyvalue.notes:read_notes": _OURS,

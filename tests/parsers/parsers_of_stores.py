@@ -25,17 +25,29 @@ from terrazzo.replication.frame import (
     encode_frames,
 )
 from terrazzo.replication.in_frame import InBatch, InFrame, InTopic, Numbered, decode_in_frame, encode_in_frame
+from terrazzo.replication.node_message import NodeMessageDamaged
 from terrazzo.replication.peer_frame import (
     PeerAnswer,
     PeerFrame,
-    PeerFrameDamaged,
     PeerMessage,
     decode_peer_answer,
     decode_peer_frame,
     encode_peer_answer,
     encode_peer_frame,
 )
-from terrazzo.replication.retained_change import RetainedChange, RetainedDamaged, decode_retained, encode_retained
+from terrazzo.replication.retained_change import RetainedChange, decode_retained, encode_retained
+from terrazzo.replication.session_record import (
+    QueuedMessage,
+    SessionRecord,
+    WillRecord,
+    decode_group,
+    decode_messages,
+    decode_session,
+    decode_will,
+    encode_group,
+    encode_session,
+    encode_will,
+)
 from terrazzo_adapters.columns.decoded import decode_columns
 from terrazzo_adapters.columns.flat_maps import find_values
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
@@ -77,6 +89,10 @@ def _masked(text: str) -> object:
     url, body = f"https://host/{text}", {"key": text, "list": [text]}
     mask = Mask(secrets_of(url, {"X-Key": text}, body))
     return mask.hide(text * 2), shown_url(text)
+
+
+def _waiting_messages(data: bytes) -> list[QueuedMessage]:
+    return decode_messages(decode_group(data))
 
 
 PARSERS_OF_BYTES: list[Parser[bytes]] = [
@@ -211,9 +227,12 @@ PARSERS_OF_BYTES += [
         samples=(_IN_FRAME,),
     ),
     Parser(
-        covers=("terrazzo.replication.peer_frame:decode_peer_frame",),
+        covers=(
+            "terrazzo.replication.peer_frame:decode_peer_frame",
+            "terrazzo.replication.node_message:VersionedMessages.decode",
+        ),
         run=decode_peer_frame,
-        raises=(PeerFrameDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(
             lambda n: b"\x91" * n,
             lambda n: (
@@ -223,18 +242,56 @@ PARSERS_OF_BYTES += [
         samples=(encode_peer_frame(_PEER_FRAME),),
     ),
     Parser(
-        covers=("terrazzo.replication.peer_frame:decode_peer_answer",),
+        covers=(
+            "terrazzo.replication.peer_frame:decode_peer_answer",
+            "terrazzo.replication.node_message:NodeMessages.decode",
+        ),
         run=decode_peer_answer,
-        raises=(PeerFrameDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(lambda n: b"\x91" * n, lambda n: b"\x92\0\xcf" + b"\0" * n),
         samples=(encode_peer_answer(PeerAnswer(1, 7)),),
     ),
     Parser(
         covers=("terrazzo.replication.retained_change:decode_retained",),
         run=decode_retained,
-        raises=(RetainedDamaged,),
+        raises=(NodeMessageDamaged,),
         worst=(lambda n: b"\x91" * n, lambda n: b"\x94\x01\xa1x\xdb" + n.to_bytes(4, "big") + b"a" * n + b"\xc4\0"),
         samples=(encode_retained(RetainedChange(1, "1", "g/t/r", b"{}", 1, b"", 5, "t")),),
+    ),
+    Parser(
+        covers=("terrazzo.replication.session_record:decode_session",),
+        run=decode_session,
+        raises=(NodeMessageDamaged,),
+        worst=(
+            lambda n: b"\x91" * n,
+            lambda n: (
+                b"\x99\x01\xa1x\xa1y\x05\xa1f\x01\x00\x00\xdd"
+                + (n // 3).to_bytes(4, "big")
+                + b"\x92\xa0\x01" * (n // 3)
+            ),
+        ),
+        samples=(encode_session(SessionRecord(1, "t", "1", 7, "f", 3, 60, 0, [], [5], 65_536, [(1, 65_537)])),),
+    ),
+    Parser(
+        covers=("terrazzo.replication.session_record:decode_will",),
+        run=decode_will,
+        raises=(NodeMessageDamaged,),
+        worst=(lambda n: b"\x91" * n, lambda n: b"\x97\x01\xdb" + n.to_bytes(4, "big") + b"a" * n),
+        samples=(encode_will(WillRecord(1, "t", "f", 3, 0, 0, b"{}")),),
+    ),
+    Parser(
+        covers=(
+            "terrazzo.replication.session_record:decode_group",
+            "terrazzo.replication.session_record:decode_messages",
+            "terrazzo.embedded.sessions.feeder:Feeder.decode",
+        ),
+        run=_waiting_messages,
+        raises=(NodeMessageDamaged,),
+        worst=(
+            lambda n: b"\x95\x01\x01\x01\x01" + b"\x91" * n,
+            lambda n: b"\x95\x01\x01\x01\x01\xdd" + (n // 6).to_bytes(4, "big") + b"\x93\xc4\0\xc4\0\1" * (n // 6),
+        ),
+        samples=(encode_group(7, [QueuedMessage(b"g/t/r", b"{}", 1)]),),
     ),
     Parser(
         covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),

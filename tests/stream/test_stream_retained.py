@@ -16,7 +16,9 @@ from terrazzo.ports.stream import LogReader, LogState, LogUnusable
 from terrazzo.times import now_us
 from terrazzo_adapters.jetstream import Connection, JetStreamKeyed
 from terrazzo_broker import Batch, Broker, BrokerSettings
+from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.persistence import DiskStorage
+from turns_of_loop import longest_turn
 
 
 class RetainingHooks(PeerHooks):
@@ -297,3 +299,29 @@ async def test_servers_with_less_room_give_what_they_have(connection: Connection
     log = JetStreamKeyed(connection, "retained", most_bytes=64 << 30, room="stream.in_gib")
     await log.open()
     assert (await log.state()).last == 0
+
+
+async def test_a_node_with_many_retained_messages_joins_in_pieces(node: Any, dial: Any) -> None:
+    a = await node("a")
+    assert await retain(await dial(a, "x-1"), "1", b"one") == 0
+    b = await node("b", joins=False)
+    for number in range(40_000):
+        b.broker.retained.put(f"d/own/{number}", ApplicationMessage(b"d/own/%d" % number, b"x", retain=True, owner="x"))
+    async with longest_turn() as longest:
+        await b.join()
+    assert b.topics("x") == a.topics("x")
+    assert longest.cpu_s < 0.05, "in one go it is ten times as long"
+
+
+async def test_what_is_set_while_a_node_joins_stays(node: Any, dial: Any) -> None:
+    a = await node("a")
+    assert await retain(await dial(a, "x-1"), "1", b"one") == 0
+    b = await node("b", joins=False)
+    for number in range(20_000):
+        b.broker.retained.put(f"d/{number}", ApplicationMessage(b"d/%d" % number, b"x", retain=True, owner="x"))
+    joining = asyncio.create_task(b.join())
+    await until(lambda: b.broker.core.retainer is not None)
+    telling = await dial(b, "x-2")
+    assert await retain(telling, "7", b"newer than what is gone") == 0
+    await joining
+    await until(lambda: b.topics("x") == {"d/1": b"one", "d/7": b"newer than what is gone"})

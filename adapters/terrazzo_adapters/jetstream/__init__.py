@@ -7,6 +7,7 @@ streams     makes and checks streams
 monitor     reads of the servers' monitoring whether they sync before they acknowledge
 log         ``JetStreamLog``: frames, appended by the number of the last
 keyed       ``JetStreamKeyed``: the newest message of each key, in one order
+queues      ``JetStreamQueues``: messages in queues, each with a key
 calls       requests from node to node, past any stream
 reader      frames in order, by number
 records     ``JetStreamRecords``: small values, changed by compare-and-set
@@ -18,6 +19,7 @@ from terrazzo_adapters.jetstream.connection import Connection, JetStreamStats
 from terrazzo_adapters.jetstream.keyed import JetStreamKeyed
 from terrazzo_adapters.jetstream.log import JetStreamLog
 from terrazzo_adapters.jetstream.monitor import check_servers
+from terrazzo_adapters.jetstream.queues import JetStreamQueues
 from terrazzo_adapters.jetstream.records import JetStreamRecords
 from terrazzo_adapters.jetstream.settings import JetStreamSettings
 
@@ -26,6 +28,7 @@ __all__ = [
     "JetStreamCalls",
     "JetStreamKeyed",
     "JetStreamLog",
+    "JetStreamQueues",
     "JetStreamRecords",
     "JetStreamSettings",
     "JetStreamStats",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import ceil
 from typing import Any
 
-from terrazzo.ports.stream import LogFull, LogState, LogUnusable
+from terrazzo.ports.stream import LogFull, Logged, LogState, LogUnusable, RecordChanged
 from terrazzo_adapters.jetstream.connection import Connection, Refused
-from terrazzo_adapters.jetstream.log import state_of
+from terrazzo_adapters.jetstream.log import NO_MESSAGE, WRONG_LAST, message_id_of, state_of
 from terrazzo_adapters.jetstream.reader import StreamReader
 from terrazzo_adapters.jetstream.streams import make_stream
 
@@ -60,15 +62,66 @@ class JetStreamKeyed:
 
     async def put(self, key: Sequence[str], body: bytes, *, message_id: str, lasts_s: float = 0.0) -> int:
         """Sets a key's message, for good or so many seconds; its number."""
-        subject = ".".join((self._prefix, *(f"x{part.encode().hex()}" for part in key)))
+        return await self._put(key, body, {"Nats-Msg-Id": message_id}, lasts_s)
+
+    async def replace(
+        self, key: Sequence[str], body: bytes, *, last: int, message_id: str, lasts_s: float = 0.0
+    ) -> int:
+        """``put``, where the present message has the number ``last``."""
+        headers = {"Nats-Msg-Id": message_id, "Nats-Expected-Last-Subject-Sequence": str(last)}
+        return await self._put(key, body, headers, lasts_s)
+
+    async def get(self, key: Sequence[str]) -> Logged | None:
+        """A key's present message; None: there is none."""
+        subject = subject_of(self._prefix, key)
         try:
-            headers = {"Nats-Msg-Id": message_id} | ({"Nats-TTL": f"{ceil(lasts_s)}s"} if lasts_s else {})
-            return await self._connection.publish(subject, body, headers)
+            answer = await self._connection.ask(f"STREAM.MSG.GET.{self._name}", {"last_by_subj": subject})
         except Refused as error:
+            if error.code == NO_MESSAGE:
+                return None
+            raise LogUnusable(f"stream.url: {error}") from None
+        return logged_of(answer["message"], tuple(key))
+
+    async def _put(self, key: Sequence[str], body: bytes, headers: dict[str, str], lasts_s: float) -> int:
+        headers |= {"Nats-TTL": f"{ceil(lasts_s)}s"} if lasts_s else {}
+        try:
+            return await self._connection.publish(subject_of(self._prefix, key), body, headers)
+        except Refused as error:
+            if error.code == WRONG_LAST:
+                raise RecordChanged(".".join(key)) from None
             if error.is_full:
                 raise LogFull(f"the stream {self._name} is full: {error.text}: give it more ({self._room})") from None
             raise LogUnusable(f"stream.url: {error}") from None
 
     def read(self, after: int, created: str) -> StreamReader:
         """Reads what comes after a message; what was replaced meanwhile is left out."""
-        return StreamReader(self._connection, self._name, after=after, created=created, state=self.state, is_keyed=True)
+        return StreamReader(
+            self._connection,
+            self._name,
+            after=after,
+            created=created,
+            state=self.state,
+            is_keyed=True,
+            key_of=partial(key_of, self._prefix),
+        )
+
+
+def subject_of(prefix: str, key: Sequence[str]) -> str:
+    """The subject of a key: each part as hexadecimal digits, as it may have dots and spaces."""
+    return ".".join((prefix, *(f"x{part.encode().hex()}" for part in key)))
+
+
+def key_of(prefix: str, subject: str) -> tuple[str, ...]:
+    """The key of a subject; empty for one that stands for none."""
+    parts = subject.removeprefix(f"{prefix}.").split(".")
+    try:
+        return tuple(bytes.fromhex(part.removeprefix("x")).decode() for part in parts)
+    except ValueError:
+        return ()
+
+
+def logged_of(message: Mapping[str, Any], key: tuple[str, ...]) -> Logged:
+    """A message as the servers answer with it."""
+    headers = base64.b64decode(message.get("hdrs", ""))
+    body = base64.b64decode(message.get("data", ""))
+    return Logged(int(message["seq"]), body, message_id_of(headers), key)

@@ -10,8 +10,8 @@ from terrazzo_adapters.jetstream.connection import Connection, Refused
 from terrazzo_adapters.jetstream.reader import StreamReader
 from terrazzo_adapters.jetstream.streams import check_stream, find_stream, make_stream
 
-_WRONG_LAST = 10_071
-_NO_MESSAGE = 10_037
+WRONG_LAST = 10_071
+NO_MESSAGE = 10_037
 _ONLY = "0"  # the one partition's part of the subject
 _ROOM_KEYS = {"out": "stream.log_gib", "in": "stream.in_gib"}
 _IF_FULL = {
@@ -97,7 +97,7 @@ class JetStreamLog:
         try:
             sequence = await self._connection.publish(self._subject, body, headers)
         except Refused as error:
-            if error.code == _WRONG_LAST:
+            if error.code == WRONG_LAST:
                 stats.stale += 1
                 raise StaleWriter((await self.state()).last) from None
             if error.is_full:
@@ -112,12 +112,12 @@ class JetStreamLog:
         try:
             answer = await self._connection.ask(f"STREAM.MSG.GET.{self._name}", {"seq": sequence})
         except Refused as error:
-            if error.code == _NO_MESSAGE:
+            if error.code == NO_MESSAGE:
                 return None
             raise LogUnusable(f"stream.url: {error}") from None
         found = answer["message"]
         headers = base64.b64decode(found.get("hdrs", ""))
-        return Logged(sequence, base64.b64decode(found.get("data", "")), _message_id(headers))
+        return Logged(sequence, base64.b64decode(found.get("data", "")), message_id_of(headers))
 
     def read(self, after: int, created: str) -> StreamReader:
         """Reads what comes after a frame."""
@@ -141,7 +141,8 @@ def state_of(info: dict[str, Any]) -> LogState:
     return LogState(str(info["created"]), first if state["messages"] else last + 1, last, int(state["bytes"]), most)
 
 
-def _message_id(headers: bytes) -> str:
+def message_id_of(headers: bytes) -> str:
+    """The id of a message among its headers, as they are on the wire."""
     for line in headers.decode("utf-8", "replace").split("\r\n"):
         name, _, value = line.partition(":")
         if name == "Nats-Msg-Id":

@@ -34,14 +34,17 @@ class StreamReader:
         created: str,
         state: Callable[[], Awaitable[LogState]],
         is_keyed: bool = False,
+        key_of: Callable[[str], tuple[str, ...]] = lambda subject: (),
     ) -> None:
-        """``is_keyed``: of each subject the newest frame alone is there, so that numbers are left out."""
+        """``is_keyed``: of each subject the newest frame alone is there, so that numbers are left out; ``key_of``: what
+        a subject stands for."""
         self._connection = connection
         self._stream = stream
         self._after = after
         self._created = created
         self._state = state
         self._is_keyed = is_keyed
+        self._key_of = key_of
         self._received = 0  # frames of this consumer
         self._consumer = ""
         self._inbox = ""
@@ -160,7 +163,7 @@ class StreamReader:
             raise LogWentBack(_gap(self._after + 1, sequence))
         self._after = sequence
         self._connection.stats.read += 1
-        return Logged(sequence, message.data, headers.get("Nats-Msg-Id", ""))
+        return Logged(sequence, message.data, headers.get("Nats-Msg-Id", ""), self._key_of(message.subject))
 
     def _check_heard(self) -> None:
         silent_s = asyncio.get_running_loop().time() - self._heard_s

@@ -68,5 +68,8 @@ class SessionConnection(Origin, Protocol):
         """``send_rendered`` for a client with an encoder of its own (aliases, a packet limit, a mark)."""
         ...
 
+    def pump(self) -> None:
+        """Sends what waits in the session, as far as the client takes it."""
+
     def forget_grants(self) -> None:
         """Drops cached grants and routes, so that the hooks are asked again for each topic."""

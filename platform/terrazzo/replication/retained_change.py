@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.replication.node_message import VersionedMessages
+
 VERSION = 1
 
 
@@ -25,29 +27,18 @@ class RetainedChange(msgspec.Struct, frozen=True, array_like=True):
         return len(self.topic) + len(self.payload) + len(self.properties) + 200
 
 
-class RetainedDamaged(ValueError):
-    """Bytes that are no such change, or one of a later version; ``str()`` says why."""
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(RetainedChange)
+_changes = VersionedMessages(RetainedChange, "a retained message of another node", VERSION)
 
 
 def encode_retained(change: RetainedChange) -> bytes:
     """The bytes of a change."""
-    return _encode(change)
+    return _changes.encode(change)
 
 
 def decode_retained(data: bytes) -> RetainedChange:
     """A change of its bytes.
 
     Raises:
-        RetainedDamaged: says why.
+        NodeMessageDamaged: says why.
     """
-    try:
-        change = _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RetainedDamaged(f"a retained message of another node can't be read: {error}") from None
-    if change.version > VERSION:
-        raise RetainedDamaged(f"a retained message has version {change.version}, and this node reads {VERSION}")
-    return change
+    return _changes.decode(data)

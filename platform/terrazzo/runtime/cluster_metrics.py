@@ -135,6 +135,37 @@ RETAINED = {
     "terrazzo_retained_waiting_bytes": Figure("waiting_bytes", "Bytes of retained messages that wait for the log"),
 }
 
+SESSIONS = {
+    "terrazzo_sessions_expired_total": Figure("expired", "Persistent sessions of all fronts that this node has ended"),
+    "terrazzo_sessions_orphaned_total": Figure("orphaned", "Sessions and wills of dead fronts that it took care of"),
+    "terrazzo_sessions_wills_total": Figure("wills", "Wills from the log that this node has published"),
+    "terrazzo_sessions_damaged_total": Figure("damaged", "Messages of sessions and wills that can't be read"),
+}
+
+SESSION_VIEW = {
+    "terrazzo_sessions_known": Figure("sessions", "Persistent sessions of all fronts"),
+    "terrazzo_sessions_waiting_messages": Figure("messages", "Messages in the log that wait for them"),
+    "terrazzo_sessions_waiting_bytes": Figure("bytes", "Bytes of these"),
+    "terrazzo_sessions_overflow_total": Figure("refused", "Messages for which a session, or its company, had no room"),
+}
+
+SESSION_RECORDS = {
+    "terrazzo_sessions_written_total": Figure("written", "States of sessions and wills that the log has of this node"),
+    "terrazzo_sessions_again_total": Figure("again", "Attempts to keep one that had no answer, or no room"),
+    "terrazzo_sessions_lost_total": Figure("lost", "Sessions that another node took over while this one had them"),
+}
+
+SESSION_QUEUES = {
+    "terrazzo_sessions_queued_total": Figure("queued", "Messages for sessions that the log has of this node"),
+    "terrazzo_sessions_groups_total": Figure("groups", "Groups in which these were put into the log"),
+    "terrazzo_sessions_queue_again_total": Figure("again", "Attempts to keep such a group that had no answer"),
+    "terrazzo_sessions_queue_full_total": Figure("full", "Messages for sessions for which the log had no room"),
+    "terrazzo_sessions_queue_refused_total": Figure(
+        "refused", "Messages that sessions don't have as too much waited for the log"
+    ),
+    "terrazzo_sessions_queue_waiting_bytes": Figure("waiting_bytes", "Bytes for sessions that wait for the log"),
+}
+
 FRONT = {
     "terrazzo_front_frames_total": Figure("frames", "Frames of reports that the log has acknowledged to this front"),
     "terrazzo_front_messages_total": Figure("messages", "Reports in these"),

@@ -47,6 +47,7 @@ from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, READS, RETAINED, ClusterFigures
 from terrazzo.runtime.fronts.leader import Fronts
+from terrazzo.runtime.fronts.sessions import new_session_log, session_collectors
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.replica.leader import LeadersReads, own_url
 from terrazzo.runtime.replica.node import ReadsNode
@@ -286,7 +287,8 @@ class Node:
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
         retained = StatsCollector(RETAINED, lambda: fronts.retained.stats)
-        collectors = (self.collector, *of_fronts, StatsCollector(PEERS, lambda: fronts.peers.stats), retained)
+        shared = (StatsCollector(PEERS, lambda: fronts.peers.stats), retained, *session_collectors(fronts.sessions))
+        collectors = (self.collector, *of_fronts, *shared)
         reads = LeadersReads(self._the_stream.calls, section.node, store) if section.reads else None
         ports = Ports(fence=fence, collectors=collectors, fronts=fronts, reads=reads)
 
@@ -314,8 +316,10 @@ class Node:
             now_us=now_us,
             stats=RetainedStats(),
         )
+        queued = self._config.limits.queued_bytes
+        sessions = new_session_log(stream, name, epoch, owner_bytes=queued, may_do_without=True)
         logged = (stream.reports, stream.records, stream.calls)
-        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers, retained)
+        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers, retained, sessions)
 
     def _renewal(self, lease: Lease) -> Callable[[], Awaitable[None]]:
         clock = asyncio.get_running_loop().time

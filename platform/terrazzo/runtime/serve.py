@@ -55,6 +55,7 @@ from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.fronts.leader import Fronts, start_fronts
 from terrazzo.runtime.fronts.peers import attach_peers, start_peers
 from terrazzo.runtime.fronts.retained import attach_retained, start_retained
+from terrazzo.runtime.fronts.sessions import attach_sessions, start_sessions
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
@@ -185,6 +186,7 @@ class Platform:
         if fronts is not None:
             start_peers(fronts.peers, fronts.calls, self._lifetime, name=fronts.name, lease_s=fronts.lease_s)
             start_retained(fronts.retained, self._lifetime)
+            start_sessions(fronts.sessions, self._lifetime)
         terminals = await start_terminals(
             self.config,
             self._lifetime,
@@ -197,6 +199,7 @@ class Platform:
             bus, registry = self.messaging.bus, self.metadata.registry
             attach_peers(fronts.peers, bus, terminals.broker)
             await attach_retained(fronts.retained, self._lifetime, bus, terminals.broker, ends_of=registry)
+            await attach_sessions(fronts.sessions, self._lifetime, bus, terminals.broker, lease_s=fronts.lease_s)
         return terminals
 
     async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:
@@ -370,12 +373,14 @@ async def open_stream(config: Config) -> Stream:
         await connection.close()
         raise
     reports = jetstream.JetStreamLog(connection, kind="in")
-    calls = jetstream.JetStreamCalls(connection)
     clients_bytes = max(_CLIENTS_LEAST, most_in_bytes // _CLIENTS_PART)
     clients = jetstream.JetStreamRecords(connection, "clients", most_bytes=clients_bytes, room="stream.in_gib")
     retained_bytes = max(_CLIENTS_LEAST, most_in_bytes // _RETAINED_PART)
     retained = jetstream.JetStreamKeyed(connection, "retained", most_bytes=retained_bytes, room="stream.in_gib")
-    return Stream(log, records, reports, clients, retained, calls, sync, connection.stats, connection.close)
+    sessions = jetstream.JetStreamKeyed(connection, "sessions", most_bytes=retained_bytes, room="stream.in_gib")
+    queues = jetstream.JetStreamQueues(connection, "queues", most_bytes=retained_bytes, room="stream.in_gib")
+    kept, calls = (reports, clients, retained, sessions, queues), jetstream.JetStreamCalls(connection)
+    return Stream(log, records, *kept, calls, sync, connection.stats, connection.close)
 
 
 def open_target(section: BackupSection, name: str) -> BackupTarget:

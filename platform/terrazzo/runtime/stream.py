@@ -7,20 +7,31 @@ from dataclasses import dataclass
 
 import msgspec
 
-from terrazzo.ports.stream import FrontRecords, KeyedLog, Questions, Records, ReplicatedLog, ReportLog
+from terrazzo.ports.stream import (
+    FrontRecords,
+    KeyedLog,
+    Questions,
+    QueueLog,
+    Records,
+    ReplicatedLog,
+    ReportLog,
+    StateLog,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The log and the records of a cluster; ``reports``, ``clients``, ``retained``: what fronts have taken, which
-    client ids they hold, and what is retained, not opened yet; ``sync``:
-    what is known of whether the log syncs; ``stats``: counters."""
+    """The log and the records of a cluster, opened. ``reports``, ``clients``, ``retained``, ``sessions`` and ``queues``
+    are not opened yet: what fronts have taken, which client ids they hold, what is retained, persistent sessions, and
+    what waits for them. ``sync``: what is known of whether the log syncs; ``stats``: counters."""
 
     log: ReplicatedLog
     records: Records
     reports: ReportLog
     clients: FrontRecords
     retained: KeyedLog
+    sessions: StateLog
+    queues: QueueLog
     calls: Questions
     sync: str
     stats: msgspec.Struct

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
+from prometheus_client.registry import Collector
 
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.crypto.key_file import remove_drafts
@@ -36,6 +37,13 @@ from terrazzo.runtime.cluster_metrics import FRONT, PEERS, RETAINED, STREAM
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.fronts.peers import start_peers
 from terrazzo.runtime.fronts.retained import attach_retained, start_retained
+from terrazzo.runtime.fronts.sessions import (
+    FrontSessions,
+    attach_sessions,
+    new_session_log,
+    session_collectors,
+    start_sessions,
+)
 from terrazzo.runtime.fronts.terminals import FrontTerminals, start_front_terminals
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.serve import open_stream
@@ -111,23 +119,24 @@ class Front:
         )
         holders = self._new_holders(stream, lease)
         peers, retained = self._start_peers(stream, lease), self._start_retained(stream, lease)
+        sessions = self._start_sessions(stream, lease)
         terminals = await start_front_terminals(
-            config, self._lifetime, metadata=metadata, log=log, holders=holders, peers=peers, clock=now_us
+            config,
+            self._lifetime,
+            metadata=metadata,
+            log=log,
+            holders=holders,
+            peers=peers,
+            sessions=sessions,
+            clock=now_us,
         )
         self._terminals = terminals
         self._state = "it reads what is retained"
         await attach_retained(retained, self._lifetime, terminals.bus, terminals.broker)
-        page.add_collectors(
-            [
-                StatsCollector(STREAM, lambda: stream.stats),
-                StatsCollector(FRONT, lambda: self._stats),
-                StatsCollector(PEERS, lambda: self._peer_stats),
-                StatsCollector(RETAINED, lambda: retained.stats),
-                StatsCollector(names.BROKER, lambda: terminals.broker.stats),
-                StatsCollector(names.INGEST, lambda: terminals.ingest.stats),
-                rejects_metric(terminals.ingest.stats),
-            ]
-        )
+        self._state = "it reads sessions"
+        lease_s = config.cluster.lease_s
+        await attach_sessions(sessions.log, self._lifetime, terminals.bus, terminals.broker, lease_s=lease_s)
+        page.add_collectors(self._collectors(stream, terminals, retained, sessions))
         drain = self._start_drain(terminals)
         answers = FrontAnswers(terminals.bus, log, holders, drain)
         calls, node = stream.calls, config.cluster.node
@@ -139,6 +148,20 @@ class Front:
         _, addresses = await listen_mqtt(terminals.broker, config.mqtt)
         self._state = ""
         return addresses
+
+    def _collectors(
+        self, stream: Stream, terminals: FrontTerminals, retained: RetainedLog, sessions: FrontSessions
+    ) -> list[Collector]:
+        return [
+            StatsCollector(STREAM, lambda: stream.stats),
+            StatsCollector(FRONT, lambda: self._stats),
+            StatsCollector(PEERS, lambda: self._peer_stats),
+            StatsCollector(RETAINED, lambda: retained.stats),
+            *session_collectors(sessions.log),
+            StatsCollector(names.BROKER, lambda: terminals.broker.stats),
+            StatsCollector(names.INGEST, lambda: terminals.ingest.stats),
+            rejects_metric(terminals.ingest.stats),
+        ]
 
     async def stop(self) -> None:
         """Stops reading, has the log acknowledge what was taken, closes connections."""
@@ -234,6 +257,12 @@ class Front:
         )
         start_retained(retained, self._lifetime)
         return retained
+
+    def _start_sessions(self, stream: Stream, lease: FrontLease) -> FrontSessions:
+        node, queued = self._config.cluster.node, self._config.limits.queued_bytes
+        sessions = FrontSessions(new_session_log(stream, node, lease.epoch, owner_bytes=queued), now_us)
+        start_sessions(sessions.log, self._lifetime)
+        return sessions
 
     async def _renew(self) -> None:
         assert self._lease is not None  # claimed

@@ -14,6 +14,7 @@ from terrazzo.embedded.front_reader import SOURCE, FrontReader, FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStats
 from terrazzo.embedded.peers import Peers
 from terrazzo.embedded.retained_log import RetainedLog
+from terrazzo.embedded.sessions.log import SessionLog
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     Calls,
@@ -55,6 +56,7 @@ class Fronts:
     name: str
     peers: Peers
     retained: RetainedLog
+    sessions: SessionLog
 
 
 def start_fronts(

@@ -7,8 +7,9 @@ from asyncio import timeout
 
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import EmbeddedBus
-from terrazzo.embedded.hooks import end_retained_leftovers
+from terrazzo.embedded.hooks import ending_retained_leftovers
 from terrazzo.embedded.retained_log import RetainedLog
+from terrazzo.loop_pauses import in_turns
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo_broker.broker import Broker
@@ -37,7 +38,7 @@ async def attach_retained(
     lifetime.push_async_callback(following.stop)
     await retained.loaded.wait()
     if ends_of is not None:
-        end_retained_leftovers(broker, ends_of, retained.end_below)
+        await in_turns(ending_retained_leftovers(broker, ends_of, retained.end_below))
 
 
 def _leave(owner: str, prefix: str) -> None:

@@ -34,11 +34,12 @@ from terrazzo.runtime.assembly.terminals import (
 )
 from terrazzo.runtime.descriptors import spare_of
 from terrazzo.runtime.fronts.peers import attach_peers
+from terrazzo.runtime.fronts.sessions import FrontSessions
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo_broker.broker import Broker
-from terrazzo_broker.storage import MemoryStorage
+from terrazzo_broker.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ async def start_front_terminals(
     log: FrontLog,
     holders: Holders,
     peers: Peers,
+    sessions: FrontSessions,
     clock: Callable[[], int],
 ) -> FrontTerminals:
     """Makes and starts all of them, except the broker's listeners.
@@ -96,8 +98,10 @@ async def start_front_terminals(
         on_ready=lambda uid: None,
         log=log,
         holders=holders,
+        sessions=sessions.takeover,
     )
-    broker = _new_broker(config, lifetime, hooks, refusals)
+    broker = _new_broker(config, lifetime, hooks, refusals, sessions.storage)
+    sessions.attach(broker, lifetime)
     bus.attach(broker)
     attach_peers(peers, bus, broker)
     await start_trust(config, lifetime, broker, registry)
@@ -141,18 +145,19 @@ def _new_ingest(config: Config, lifetime: Lifetime, bus: EmbeddedBus, log: Front
     )
 
 
-def _new_broker(config: Config, lifetime: Lifetime, hooks: FrontHooks, refusals: RefusalJournal) -> Broker:
-    """One that keeps nothing for whoever is away, and says so to clients of MQTT 5."""
+def _new_broker(
+    config: Config, lifetime: Lifetime, hooks: FrontHooks, refusals: RefusalJournal, storage: Storage
+) -> Broker:
+    """One that keeps nothing itself: what is kept for whoever is away is in the log."""
     settings, connections = broker_settings(config), config.limits.connections
     return Broker(
         replace(
             settings,
             sockets=connections + spare_of(connections),
-            max_session_expiry_s=0,
             sys_interval_s=0.0,
         ),
         hooks,
-        MemoryStorage(),
+        storage,
         may_receive=hooks.may_receive,
         on_refused=refusals.on_refusal,
         tasks=BrokerTasks(lifetime.tasks),

@@ -177,6 +177,7 @@ class GatewayServers:
                 metadata.registry,
                 messaging.presence,
                 refused=messaging.refusals.refused_terminals,
+                refused_at=messaging.refusals.last_address,
             ),
             terminal_batches=TerminalBatches(metadata.entities.terminals),
             store=parts.store,

@@ -33,6 +33,8 @@ def copy_demo(factory: pytest.TempPathFactory, data: Path) -> None:
 def _make(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)  # of one that failed
     with Platform(folder / "data", arguments=("--demo",)) as running:
+        assert not running.unready_parts()
+        assert THERE not in running.log.read_text(), "the platform is ready before the history is there"
         wait_for(lambda: THERE in running.log.read_text(), "the history", timeout_s=_READY_S)
         running.stop(timeout_s=60)
     return folder

@@ -42,6 +42,13 @@ _LOADED = (
     ),
     *("terrazzo.access.key_rotation", "terrazzo.client", "rich.console", "rich.progress", "rich.table"),
     *("terrazzo.demo.week", "terrazzo.demo.printed", "terrazzo_simulators.fleet"),
+    *("alembic.command", "alembic.config", "asyncpg", "sqlalchemy.dialects.postgresql.asyncpg"),
+    *("terrazzo.backup.migration.runner", "prometheus_client.parser", "terrazzo.cli.checks", "terrazzo.cli.memory_use"),
+    *(
+        "terrazzo.ingest.decoder_process",
+        "terrazzo_adapters.rocksdb.verify",
+        "terrazzo_broker.listeners.polled_listener",
+    ),
 )
 _MOST_BYTES = 1 << 17  # of a request
 
@@ -196,7 +203,9 @@ def _source() -> socket.socket:
     """A socket to the process that is copied; there is one for each process of tests, and it ends with that."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with far:
-        source = subprocess.Popen([sys.executable, __file__, str(far.fileno())], pass_fds=(far.fileno(),))
+        # numpy's library would start threads, and a copy has none of them
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        source = subprocess.Popen([sys.executable, __file__, str(far.fileno())], pass_fds=(far.fileno(),), env=env)
 
     def end() -> None:
         near.close()
@@ -208,6 +217,12 @@ def _source() -> socket.socket:
 
 def _load() -> None:
     for name in _LOADED:
+        importlib.import_module(name)
+    from terrazzo.cli import MODULES, checks
+
+    for name in MODULES:  # each command imports all of them
+        importlib.import_module(f"terrazzo.cli.{name}")
+    for name in checks.MODULES.values():  # ``terrazzo doctor`` does
         importlib.import_module(name)
     assert len(os.listdir("/proc/self/task")) == 1, "a copy has one thread only"
     gc.collect()

@@ -6,13 +6,12 @@ import asyncio
 import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from loaded_process import run_loaded_text
+from loaded_process import LoadedProcess, run_loaded_text
 from migrated import first_start, seed
 from open_stores import open_rocks, supervisor
 from own_platform import open_store
@@ -46,10 +45,11 @@ def migrate(source: Path, target: Path, *more: str, **variables: str) -> subproc
     return run_loaded_text(words, env={**clean(), **variables})
 
 
-def started(source: Path, target: Path, **variables: str) -> subprocess.Popen[bytes]:
-    """The same as a process of its own, to be killed."""
-    words = [sys.executable, "-m", "terrazzo", "migrate", "--data", str(source), "--to-data", str(target)]
-    return subprocess.Popen(words, env={**clean(), **variables}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def started(source: Path, target: Path, **variables: str) -> LoadedProcess:
+    """The same to be killed."""
+    words = ["-m", "terrazzo", "migrate", "--data", str(source), "--to-data", str(target)]
+    with open(os.devnull, "wb") as nothing:
+        return LoadedProcess(words, nothing, {**clean(), **variables})
 
 
 def clean() -> dict[str, str]:

@@ -47,7 +47,7 @@ def test_the_plant_moved(
 
 
 def drill(folder: Path, given: Mapping[str, str], before: Any) -> None:
-    with Platform(folder, env=given, fresh=True) as running:
+    with Platform(folder, env=given) as running:
         log_in(running)
         assert history(running) == before
         client = paho.Client(paho.CallbackAPIVersion.VERSION2, "drill", protocol=paho.MQTTv5)

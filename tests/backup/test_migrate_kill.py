@@ -163,7 +163,7 @@ def test_killed(tmp_path, postgresql, influxd, way):
     for _ in range(rounds(4, 40)):
         process = started(source, tmp_path / "target", **from_servers, **to_servers)
         try:
-            process.wait(timeout=random.uniform(0.8, 4))  # the point is drawn, none is waited for
+            process.wait(timeout=random.uniform(0.1, 3))  # the point is drawn, none is waited for
             break
         except subprocess.TimeoutExpired:
             process.kill()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from demo_week import THERE
+from demo_week import THERE, copy_demo
 from running import Platform, wait_for
 from terrazzo.times import format_spaced, now_us
 
@@ -31,10 +31,10 @@ SILENT, MISSET = "demo-compressor-3", "demo-meter-boiler"
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with Platform(tmp_path_factory.mktemp("plant") / "data", fresh=True, arguments=("--demo",)) as running:
-        assert not running.unready_parts()
-        assert THERE not in running.log.read_text(), "the platform is ready before the history is there"
-        come_in(running)
+    data = tmp_path_factory.mktemp("plant") / "data"
+    copy_demo(tmp_path_factory, data)  # of a first start
+    with Platform(data, arguments=("--demo",)) as running:
+        log_in_when_possible(running)
         yield running
 
 
@@ -86,11 +86,18 @@ def test_each_terminal_has_a_week_without_gaps_or_doubles(plant: Platform) -> No
 
 
 def test_live_goes_on_where_the_history_ends(plant: Platform) -> None:
+    begun_us = now_us()
     for uid in REPORTING:
+        wait_for(lambda: newest_us(plant, uid) > begun_us, f"{uid} reports")  # noqa: B023
         newest = plant.call("get_last_grid_list", terminal_id=uid, topic=["r"], items=1_000)
         records = newest["data"] if isinstance(newest, dict) else newest
         energy = [record["payload"]["ENERGY"] for record in sorted(records, key=lambda each: each["time"])]
         assert energy == sorted(energy), f"{uid}: a counter fell"
+
+
+def newest_us(running: Platform, uid: str) -> int:
+    (newest,) = running.call("get_last_grid_list", terminal_id=uid, topic=["r"], items=1)["data"]
+    return int(datetime.fromisoformat(newest["time"]).replace(tzinfo=UTC).timestamp() * 1_000_000)
 
 
 def test_the_machines_have_variables_events_and_labels(plant: Platform) -> None:
@@ -135,13 +142,16 @@ def test_statistics_commands_dashboard_and_service_are_there(plant: Platform) ->
 
 
 def test_one_is_silent_and_one_is_refused(plant: Platform) -> None:
-    silent = plant.call("get_terminal_status", terminal_id=SILENT)
-    assert silent["online"]
+    wait_for(lambda: plant.call("get_terminal_status", terminal_id=SILENT)["online"], "the fleet is there")
     (newest,) = plant.call("get_last_grid_list", terminal_id=SILENT, topic=["r"], items=1)["data"]
     assert steps(newest["time"]) is not None, "its newest report is of the history"
-    refused = plant.call("get_terminal_status", terminal_id=MISSET)
-    assert not refused["online"]
-    assert "wrong_pin" in str(refused), refused
+
+    def is_refused() -> bool:
+        status = plant.call("get_terminal_status", terminal_id=MISSET)
+        assert not status["online"]
+        return "wrong_pin" in str(status)
+
+    wait_for(is_refused, "a terminal with a wrong pin is refused")
 
 
 def test_a_history_that_was_cut_off_goes_on_and_is_whole(tmp_path: Path) -> None:

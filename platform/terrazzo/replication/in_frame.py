@@ -6,6 +6,7 @@ A frame is one MessagePack array behind a header with the front's epoch, the num
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -103,7 +104,8 @@ def decode_in_frame(data: bytes) -> Numbered:
         raise FrameDamaged(f"what a front has taken can't be read: {error}") from None
     count = len(frame.topics)
     for batch in frame.batches:
-        if len(batch.topics) != len(batch.payloads) or any(not 0 <= place < count for place in batch.topics):
+        places = batch.topics
+        if len(places) != len(batch.payloads) or (places and not 0 <= min(places) <= max(places) < count):
             raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
     return Numbered(epoch, number, frame)
 
@@ -143,17 +145,38 @@ class InFrames:
             before = self._batch
             self.begin_batch(before.client_id, before.owner, before.session, before.arrived_us)
         self._left -= size
+        self._list_batch()
+        self._put(message)
+
+    def add_run(self, topic: InTopic, payloads: Sequence[bytes]) -> None:
+        """Adds reports of one topic that have nothing but payloads, as ``add`` does one after the other."""
+        size = sum(map(len, payloads)) + _MESSAGE_BYTES * len(payloads)
+        size += self._overhead(topic)
+        if size > self._left:  # where a frame ends, each is looked at
+            for payload in payloads:
+                self.add(InMessage(topic, payload))
+            return
+        self._left -= size
+        self._list_batch()
+        batch = self._batch
+        batch.topics += [self._place(topic)] * len(payloads)
+        batch.payloads += payloads
+
+    def _list_batch(self) -> None:
         if not self._is_listed:
             self._frame.batches.append(self._batch)
             self._is_listed = True
-        self._put(message)
+
+    def _place(self, topic: InTopic) -> int:
+        """The topic's place in the frame, which has it then."""
+        place = self._places.get(topic)
+        if place is None:
+            place = self._places[topic] = len(self._frame.topics)
+            self._frame.topics.append(topic)
+        return place
 
     def _put(self, message: InMessage) -> None:
-        batch, frame = self._batch, self._frame
-        place = self._places.get(message.topic)
-        if place is None:
-            place = self._places[message.topic] = len(frame.topics)
-            frame.topics.append(message.topic)
+        batch, place = self._batch, self._place(message.topic)
         index = len(batch.payloads)
         batch.topics.append(place)
         batch.payloads.append(message.payload)
@@ -172,8 +195,12 @@ class InFrames:
         """No less than the bytes by which a report makes the frame longer."""
         size = len(message.payload) + len(message.correlation or b"") + _MESSAGE_BYTES
         size += len(message.reject or "") * _CHARACTER_BYTES
-        if message.topic not in self._places:
-            topic = message.topic
+        return size + self._overhead(message.topic)
+
+    def _overhead(self, topic: InTopic) -> int:
+        """The same of what a report brings beside itself: its topic and its batch, where they aren't there yet."""
+        size = 0
+        if topic not in self._places:
             texts = (topic.topic, topic.series, topic.uid, topic.channel, topic.rejects)
             size += sum(map(len, texts)) * _CHARACTER_BYTES + _PARTS_BYTES
         if not self._is_listed:

@@ -92,9 +92,8 @@ def test_a_run_is_what_its_reports_are_one_by_one(
 ) -> None:
     together, one_by_one = InFrames("f", most_bytes), InFrames("f", most_bytes)
     for client_id, topic, payloads in given_runs:
-        for frames in (together, one_by_one):
-            frames.begin_batch(client_id, "7", 3, 4)
-        together.add_run(topic, payloads)
+        together.add_batch(InBatch(client_id, "7", 3, 4, payloads=payloads[:]), topic)
+        one_by_one.begin_batch(client_id, "7", 3, 4)
         for payload in payloads:
             one_by_one.add(InMessage(topic, payload))
     assert together.done == one_by_one.done

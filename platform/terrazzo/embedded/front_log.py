@@ -17,7 +17,7 @@ from terrazzo.ports.store import NO_NOTES, Notes, Record, StoreFull, StoreUnavai
 from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable, ReplicatedLog
 from terrazzo.reasons import say
 from terrazzo.replication.front_events import Connected, Fate, FrontEvent, RollBegins, RollEnds
-from terrazzo.replication.in_frame import InFrame, InFrames, InMessage, InTopic, Numbered, encode_in_frame
+from terrazzo.replication.in_frame import InBatch, InFrame, InFrames, InMessage, InTopic, Numbered, encode_in_frame
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Inbound
@@ -167,12 +167,14 @@ class FrontLog:
         for span in group.counted_spans():
             batch, records = span.arrival.batch, group.records
             client = batch.client
-            frames.begin_batch(client.client_id, client.owner, client.connected_us, batch.arrived_us)
+            named = client.client_id, client.owner, client.connected_us, batch.arrived_us
             messages = batch.messages[span.first : span.first + span.records]
             made = records[span.start : span.start + span.records]
             if _is_plain_run(messages, made):
-                frames.add_run(topics.of(messages[0].tag), [each.body for each in made])
+                found = InBatch(*named, payloads=[each.body for each in made])
+                frames.add_batch(found, topics.of(messages[0].tag))
             else:
+                frames.begin_batch(*named)
                 for message, record in zip(messages, made, strict=True):
                     frames.add(_message(topics.of(message.tag), message, record))
         return [self._numbered(frame) for frame in frames.done if frame.batches]
@@ -213,6 +215,9 @@ def _is_plain_run(messages: Sequence[Inbound], records: Sequence[Record]) -> boo
     if not messages:
         return False
     tag = messages[0].tag
+    if len(messages) == 1:
+        plain = tag.form is None and not messages[0].correlation_data
+        return plain and records[0].series == tag.series
     if tag.form is not None or len(set(map(id, map(_TAG, messages)))) > 1:
         return False
     return not any(map(_CORRELATION, messages)) and set(map(_SERIES, records)) == {tag.series}

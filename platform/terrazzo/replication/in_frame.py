@@ -6,7 +6,7 @@ A frame is one MessagePack array behind a header with the front's epoch, the num
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -102,11 +102,11 @@ def decode_in_frame(data: bytes) -> Numbered:
         frame = _decoder.decode(memoryview(data)[HEADER_BYTES:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameDamaged(f"what a front has taken can't be read: {error}") from None
-    count = len(frame.topics)
-    for batch in frame.batches:
-        places = batch.topics
-        if len(places) != len(batch.payloads) or (places and not 0 <= min(places) <= max(places) < count):
-            raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
+    of_batches = [batch.topics for batch in frame.batches]
+    places = set(chain.from_iterable(of_batches))
+    is_named = not places or 0 <= min(places) <= max(places) < len(frame.topics)
+    if not is_named or list(map(len, of_batches)) != [len(batch.payloads) for batch in frame.batches]:
+        raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
     return Numbered(epoch, number, frame)
 
 
@@ -145,33 +145,35 @@ class InFrames:
             before = self._batch
             self.begin_batch(before.client_id, before.owner, before.session, before.arrived_us)
         self._left -= size
-        self._list_batch()
+        if not self._is_listed:
+            self._frame.batches.append(self._batch)
+            self._is_listed = True
         self._put(message)
 
-    def add_run(self, topic: InTopic, payloads: Sequence[bytes]) -> None:
-        """Adds reports of one topic that have nothing but payloads, as ``add`` does one after the other."""
-        size = sum(map(len, payloads)) + _MESSAGE_BYTES * len(payloads)
-        size += self._overhead(topic)
+    def add_batch(self, batch: InBatch, topic: InTopic) -> None:
+        """Adds a batch of reports of one topic that have nothing but payloads; its ``topics`` are set here.
+
+        It is as if each was added to it; the payloads are the batch's own.
+        """
+        payloads, count = batch.payloads, len(batch.payloads)
+        size = len(payloads[0]) if count == 1 else sum(map(len, payloads))
+        size += _MESSAGE_BYTES * count + (len(batch.client_id) + len(batch.owner)) * _CHARACTER_BYTES + _PARTS_BYTES
+        if id(topic) not in self._places:
+            size += _topic_size(topic)
         if size > self._left:  # where a frame ends, each is looked at
+            self.begin_batch(batch.client_id, batch.owner, batch.session, batch.arrived_us)
             for payload in payloads:
                 self.add(InMessage(topic, payload))
             return
         self._left -= size
-        self._list_batch()
-        batch = self._batch
-        batch.topics += [self._place(topic)] * len(payloads)
-        batch.payloads += payloads
-
-    def _list_batch(self) -> None:
-        if not self._is_listed:
-            self._frame.batches.append(self._batch)
-            self._is_listed = True
+        batch.topics = [self._place(topic)] * count
+        self._frame.batches.append(batch)
 
     def _place(self, topic: InTopic) -> int:
-        """The topic's place in the frame, which has it then."""
-        place = self._places.get(topic)
+        """The topic's place in the frame, which has it then; found by its identity, as comparing takes longer."""
+        place = self._places.get(id(topic))
         if place is None:
-            place = self._places[topic] = len(self._frame.topics)
+            place = self._places[id(topic)] = len(self._frame.topics)
             self._frame.topics.append(topic)
         return place
 
@@ -188,21 +190,21 @@ class InFrames:
     def _begin(self) -> None:
         self._frame = InFrame(self._node, [], [])
         self.done.append(self._frame)
-        self._places: dict[InTopic, int] = {}
+        self._places: dict[int, int] = {}  # of topics, by identity
         self._left = self._room
 
     def _size(self, message: InMessage) -> int:
         """No less than the bytes by which a report makes the frame longer."""
         size = len(message.payload) + len(message.correlation or b"") + _MESSAGE_BYTES
         size += len(message.reject or "") * _CHARACTER_BYTES
-        return size + self._overhead(message.topic)
-
-    def _overhead(self, topic: InTopic) -> int:
-        """The same of what a report brings beside itself: its topic and its batch, where they aren't there yet."""
-        size = 0
-        if topic not in self._places:
-            texts = (topic.topic, topic.series, topic.uid, topic.channel, topic.rejects)
-            size += sum(map(len, texts)) * _CHARACTER_BYTES + _PARTS_BYTES
+        if id(message.topic) not in self._places:
+            size += _topic_size(message.topic)
         if not self._is_listed:
             size += (len(self._batch.client_id) + len(self._batch.owner)) * _CHARACTER_BYTES + _PARTS_BYTES
         return size
+
+
+def _topic_size(topic: InTopic) -> int:
+    """No less than the bytes by which a topic makes the frame longer."""
+    texts = (topic.topic, topic.series, topic.uid, topic.channel, topic.rejects)
+    return sum(map(len, texts)) * _CHARACTER_BYTES + _PARTS_BYTES

@@ -158,7 +158,7 @@ def main() -> None:
     """Writes what the arguments say."""
     target, load = sys.argv[1], Load(**json.loads(sys.argv[2]))
     if target == "terrazzo":
-        seconds = run(load, HistoryConnection)
+        seconds = run(load, HistoryConnection)["seconds"]
     elif target == "influxdb":
         seconds = write(load, f"/write?db={DATABASE}&precision=ms", to_lines)
     else:

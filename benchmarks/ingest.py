@@ -11,14 +11,16 @@ Needs ``mosquitto`` and ``influxd``; the load generator runs on the same machine
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -64,7 +66,18 @@ def publish(load: Load, *, settle_s: float = 0.0, begin: Callable[[], object] = 
     """
     count = min(GENERATORS, len(load.uids))
     parts = [replace(load, uids=load.uids[n::count], seed=n, rate=load.rate / count) for n in range(count)]
-    command = [sys.executable, str(HERE / "publishers.py")]
+    return publish_parts(parts, settle_s=settle_s, begin=begin)[0]
+
+
+def publish_parts(
+    parts: Sequence[Load],
+    *,
+    program: str = "publishers.py",
+    settle_s: float = 0.0,
+    begin: Callable[[], object] = lambda: None,
+) -> tuple[float, list[dict[str, Any]]]:
+    """As ``publish``, each part by a process of its own, which runs a program of this folder; and what each printed."""
+    command = [sys.executable, str(HERE / program)]
     workers = [
         subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for part in parts
@@ -80,13 +93,14 @@ def publish(load: Load, *, settle_s: float = 0.0, begin: Callable[[], object] = 
         assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
+    told = []
     for worker in workers:
         assert worker.stdout is not None
-        worker.stdout.readline()  # printed after the last acknowledgement, before it exits
+        told.append(worker.stdout.readline())  # printed after the last acknowledgement, before it exits
     spent_s = time.perf_counter() - started
     for worker in workers:
         worker.communicate()
-    return spent_s
+    return spent_s, [json.loads(line) for line in told]
 
 
 def measure(load: Load, servers: list[Server], stored: Callable[[], int]) -> Figure:

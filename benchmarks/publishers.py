@@ -1,7 +1,7 @@
 """Load: QoS 1 publishes of 10-point JSON from many connections, precoded, so that the generator is not the limit.
 
-Run as ``python benchmarks/publishers.py '<JSON of Load>'``; prints one JSON line ``{"messages", "seconds"}``. Each
-connection keeps ``window`` publishes unacknowledged and sends the next block when a block's PUBACKs are in.
+Run as ``python benchmarks/publishers.py '<JSON of Load>'``; prints one JSON line ``{"messages", "seconds", "cpu_s"}``.
+Each connection keeps ``window`` publishes unacknowledged and sends the next block when a block's PUBACKs are in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mqtt_bytes import login, publish
 
-BLOCK = 25  # publishes written at once, where the window allows so many
+BLOCK = 25  # publishes written at once as a rule
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class Load:
     window: int = 200
     seed: int = 1
     rate: float = 0.0  # messages a second of all connections together; 0: as fast as they are acknowledged
+    first: int = 0  # the number of each connection's first message, where messages have numbers
+    at_once: int = BLOCK  # publishes written at once, where the window allows so many
 
     @property
     def block(self) -> int:
         """How many publishes are written at once."""
-        return min(BLOCK, self.window)
+        return min(self.at_once, self.window)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -89,6 +91,11 @@ class Connection:
     def done(self) -> bool:
         return not self.left and not self.unacknowledged and not self.out
 
+    def give(self, count: int, due_s: float) -> None:
+        """Lets it send so many more, which are due since ``due_s`` of ``time.perf_counter``."""
+        self.allowed += count
+        self.send()
+
     def receive(self) -> None:
         data = self.socket.recv(65536)
         if not data:
@@ -102,9 +109,13 @@ class Connection:
             self.left -= self.block
             self.allowed -= self.block
             self.unacknowledged += self.block
+            self.on_block()
             self._flush()
         if self.out:
             self._flush()
+
+    def on_block(self) -> None:
+        """Is called when a block goes out."""
 
     def _flush(self) -> None:
         try:
@@ -123,31 +134,31 @@ class Pace:
         self._given = 0
         self.poll_s = 0.002 if load.rate else None
 
-    def give(self, passed_s: float) -> None:
-        """What is due by now."""
-        while self._given < min(self._blocks, passed_s * self._blocks_per_s):
+    def give(self, started_s: float) -> None:
+        """What is due by now, of a load that began then."""
+        while self._given < min(self._blocks, (time.perf_counter() - started_s) * self._blocks_per_s):
             connection = self._connections[self._given % len(self._connections)]
-            connection.allowed += connection.block
+            due_s = started_s + self._given / self._blocks_per_s
             self._given += 1
-            connection.send()
+            connection.give(connection.block, due_s)
 
 
-def run(load: Load, connect: Callable[[Load, str], Connection] = Connection) -> float:
-    """Publishes everything and waits for every acknowledgement; returns the seconds it took."""
+def run(load: Load, connect: Callable[[Load, str], Connection] = Connection) -> dict[str, float]:
+    """Publishes everything and waits for every acknowledgement; messages, the seconds it took, and CPU seconds."""
     if load.messages % load.block or load.window % load.block:
         raise SystemExit(f"messages and window must be multiples of {load.block}")
     selector = selectors.DefaultSelector()
     connections = [connect(load, uid) for uid in load.uids]
     print("connected", flush=True)
     sys.stdin.readline()  # the benchmark starts all its publishers together
-    started = time.perf_counter()
+    started, used_s = time.perf_counter(), time.process_time()
     for connection in connections:
         connection.send()
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.out else 0)
         selector.register(connection.socket, wanted, connection)
     open_connections, pace = len(connections), Pace(load, connections)
     while open_connections:
-        pace.give(time.perf_counter() - started)
+        pace.give(started)
         for key, ready in selector.select(pace.poll_s):
             connection = key.data
             if ready & selectors.EVENT_READ:
@@ -159,13 +170,11 @@ def run(load: Load, connect: Callable[[Load, str], Connection] = Connection) -> 
             if connection.done:
                 selector.unregister(connection.socket)
                 open_connections -= 1
-    seconds = time.perf_counter() - started
+    seconds, cpu_s = time.perf_counter() - started, time.process_time() - used_s
     for connection in connections:
         connection.socket.close()
-    return seconds
+    return {"messages": load.messages * len(load.uids), "seconds": seconds, "cpu_s": cpu_s}
 
 
 if __name__ == "__main__":
-    the_load = Load(**json.loads(sys.argv[1]))
-    took = run(the_load)
-    print(json.dumps({"messages": the_load.messages * len(the_load.uids), "seconds": took}))
+    print(json.dumps(run(Load(**json.loads(sys.argv[1])))))

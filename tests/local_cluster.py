@@ -21,14 +21,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from nats_servers import NatsServer, running_nats
-from postgresql_server import running_postgresql
+from postgresql_server import PostgreSQL, running_postgresql
 from support import free_port
 from terrazzo.client import Client
 
@@ -107,23 +107,27 @@ class LocalCluster:
         self,
         folder: Path,
         servers: Sequence[NatsServer],
-        database: str,
+        postgresql: PostgreSQL,
         *,
         stopping: threading.Event,
         is_anywhere: bool = False,
+        fronts: Sequence[str] = FRONTS,
+        settings: Mapping[str, Mapping[str, str | int | float]] | None = None,
     ) -> None:
-        """``stopping``: is set when it has to end; ``is_anywhere``: at free ports, instead of the documented ones."""
+        """``stopping``: is set when it has to end; ``is_anywhere``: at free ports, instead of the documented ones;
+        ``fronts``: their names; ``settings``: of all, by section, beside or instead of what they have."""
         self.folder = folder
+        self.servers, self.postgresql = servers, postgresql
         self.password = secrets.token_urlsafe(9)
         pick = (lambda port: free_port()) if is_anywhere else (lambda port: port)
         self.nodes = [Address(name, pick(8080 + at), pick(1883 + at)) for at, name in enumerate(NODES)]
-        self.fronts = [Address(name, pick(8090 + at), pick(1893 + at)) for at, name in enumerate(FRONTS)]
+        self.fronts = [Address(name, pick(8090 + at), pick(1893 + at)) for at, name in enumerate(fronts)]
         self.processes: dict[str, Kept] = {}
         self._stopping = stopping
         self._websockets = {each.name: free_port() for each in self.nodes}
         self._shared: dict[str, dict[str, str | int | float]] = {
             "admin": {"password": self.password},
-            "database": {"url": database, "secrets_key": secrets.token_hex(32)},
+            "database": {"url": postgresql.database(), "secrets_key": secrets.token_hex(32)},
             "auth": {"token_key": secrets.token_hex(32)},
             "stream": {
                 "kind": "jetstream",
@@ -133,6 +137,8 @@ class LocalCluster:
                 "in_gib": 0.2,
             },
         }
+        for section, keys in (settings or {}).items():
+            self._shared[section] = {**self._shared.get(section, {}), **keys}
 
     def configure(self, address: Address) -> Path:
         """Writes the configuration of a node or front."""
@@ -233,13 +239,19 @@ def is_ready(address: Address) -> bool:
 
 
 @contextlib.contextmanager
-def local_cluster(stopping: threading.Event, *, is_anywhere: bool = False) -> Iterator[LocalCluster]:
-    """A cluster whose nodes are to be started; ended and deleted behind the block."""
+def local_cluster(
+    stopping: threading.Event,
+    *,
+    is_anywhere: bool = False,
+    fronts: Sequence[str] = FRONTS,
+    settings: Mapping[str, Mapping[str, str | int | float]] | None = None,
+) -> Iterator[LocalCluster]:
+    """A cluster whose nodes are to be started; ended and deleted behind the block. Arguments as of ``LocalCluster``."""
     folder = Path(tempfile.mkdtemp(prefix="terrazzo-cluster-"))
     try:
         with running_nats(folder / "log", 3) as servers, running_postgresql() as postgresql:
-            database = postgresql.database()
-            found = LocalCluster(folder, servers, database, stopping=stopping, is_anywhere=is_anywhere)
+            options: dict[str, Any] = {"is_anywhere": is_anywhere, "fronts": fronts, "settings": settings}
+            found = LocalCluster(folder, servers, postgresql, stopping=stopping, **options)
             try:
                 yield found
             finally:

@@ -28,6 +28,12 @@ class NatsServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def pid(self) -> int:
+        """Of its process, which was started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 

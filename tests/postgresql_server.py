@@ -58,11 +58,16 @@ class PostgreSQL:
 
     def signal(self, number: int) -> None:
         """Sends a signal to the server, and to what it has begun unless that ends by itself."""
-        server = int((self._data / "postmaster.pid").read_text().split()[0])
+        server = self.pid
         begun = Path(f"/proc/{server}/task/{server}/children").read_text().split()
         for pid in (server, *(() if number == signal.SIGKILL else map(int, begun))):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    @property
+    def pid(self) -> int:
+        """Of the process that has begun all others of the server."""
+        return int((self._data / "postmaster.pid").read_text().split()[0])
 
     def database(self, *, template: str = "template1") -> str:
         """The address of a new database, an empty one unless it is a copy, as in ``database.url``."""

@@ -83,6 +83,22 @@ def test_reports_come_back_in_order_from_frames_of_any_size(
     assert [message for each in decoded for message in _read(each.frame)] == expected
 
 
+runs = st.lists(st.tuples(texts, topics, st.lists(st.binary(max_size=300), min_size=1, max_size=20)), max_size=8)
+
+
+@given(runs, st.integers(2_000, 6_000))
+def test_a_run_is_what_its_reports_are_one_by_one(
+    given_runs: list[tuple[str, InTopic, list[bytes]]], most_bytes: int
+) -> None:
+    together, one_by_one = InFrames("f", most_bytes), InFrames("f", most_bytes)
+    for client_id, topic, payloads in given_runs:
+        together.add_batch(InBatch(client_id, "7", 3, 4, payloads=payloads[:]), topic)
+        one_by_one.begin_batch(client_id, "7", 3, 4)
+        for payload in payloads:
+            one_by_one.add(InMessage(topic, payload))
+    assert together.done == one_by_one.done
+
+
 def test_a_report_that_no_frame_has_room_for_is_refused() -> None:
     frames = InFrames("a", 4_000)
     frames.begin_batch("t", "1", 0, 1)

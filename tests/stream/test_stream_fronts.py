@@ -236,6 +236,11 @@ def test_commands_reach_terminals_at_fronts_and_say_what_became_of_them(
         wait_for(lambda: not status()["online"], "away again", timeout_s=60)
         shown = json.loads(ask_cluster(leader, "status", "--json"))
         assert {each["node"]: each["state"] for each in shown["fronts"]} == {"f1": "ended", "f2": "serves"}
+        assert shown["servers"] == [{"name": "n0", "state": "leads", "lag": 0}]
+        assert (shown["reports"]["leader"], shown["reports"]["limit_bytes"]) == ("n0", int(0.1 * 2**30))
+        assert shown["reports"]["last"] > 0
+        shows_all = lambda: json.loads(ask_cluster(leader, "status", "--json"))["reports"]["behind"] == 0  # noqa: E731
+        wait_for(shows_all, "all that fronts have taken is shown as stored", timeout_s=60)
         assert other.stop(timeout_s=60) == 0
 
 

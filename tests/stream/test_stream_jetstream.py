@@ -16,6 +16,7 @@ from terrazzo.ports.stream import (
     LogFull,
     Logged,
     LogReader,
+    LogServer,
     LogUnavailable,
     LogUnusable,
     LogWentBack,
@@ -260,8 +261,12 @@ async def test_three_servers_go_on_without_the_leader_and_lose_nothing(
         assert len(await _take_patiently(reader, 20)) == 20
         info = await connection.ask(f"STREAM.INFO.{connection.settings.name.upper()}_OUT")
         (leader,) = (server for server in servers if server.name == info["cluster"]["leader"])
+        seen = (await log.state()).servers
+        assert [(each.name, each.leads) for each in seen] == [(each.name, each is leader) for each in servers]
         leader.kill()
         await _until_published(log, last=20)
+        await _until_away(log, leader.name)
+        assert sum(each.leads for each in await _servers(log)) == 1
         assert [each.sequence for each in await _until_read(reader)] == [21]
         again = log.read(0, created)
         assert [each.sequence for each in await _take_patiently(again, 21)] == list(range(1, 22))
@@ -335,6 +340,24 @@ async def _until_open(log: JetStreamLog | JetStreamRecords) -> None:
                 await asyncio.sleep(0.1)
             else:
                 return
+
+
+async def _servers(log: JetStreamLog) -> tuple[LogServer, ...]:
+    """The servers of a log that answers."""
+    while True:
+        try:
+            return (await log.state()).servers
+        except LogUnavailable:
+            await asyncio.sleep(0.1)
+
+
+async def _until_away(log: JetStreamLog, name: str) -> None:
+    """Waits until the server that leads says that another one isn't heard."""
+    async with asyncio.timeout(60):
+        while True:
+            if any(each.name == name and not each.is_current for each in await _servers(log)):
+                return
+            await asyncio.sleep(0.1)
 
 
 async def _until_published(log: JetStreamLog, *, last: int) -> None:

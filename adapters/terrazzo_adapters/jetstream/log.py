@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Literal
 
-from terrazzo.ports.stream import LogFull, Logged, LogState, LogUnusable, StaleWriter
+from terrazzo.ports.stream import LogFull, Logged, LogServer, LogState, LogUnusable, StaleWriter
 from terrazzo_adapters.jetstream.connection import Connection, Refused
 from terrazzo_adapters.jetstream.reader import StreamReader
 from terrazzo_adapters.jetstream.streams import check_stream, find_stream, make_stream
@@ -137,8 +137,22 @@ def state_of(info: dict[str, Any]) -> LogState:
     """What the information about a stream says of it."""
     state = info["state"]
     first, last = int(state["first_seq"]), int(state["last_seq"])
-    most = int(info["config"].get("max_bytes", -1))
-    return LogState(str(info["created"]), first if state["messages"] else last + 1, last, int(state["bytes"]), most)
+    most, created = int(info["config"].get("max_bytes", -1)), str(info["created"])
+    first = first if state["messages"] else last + 1
+    return LogState(created, first, last, int(state["bytes"]), most, _servers_of(info.get("cluster") or {}))
+
+
+def _servers_of(cluster: dict[str, Any]) -> tuple[LogServer, ...]:
+    """Those that keep the stream, as the one that leads it sees them."""
+    found = [
+        LogServer(
+            str(each["name"]), False, bool(each.get("current")), bool(each.get("offline")), int(each.get("lag", 0))
+        )
+        for each in cluster.get("replicas") or ()
+    ]
+    if leader := cluster.get("leader"):
+        found.append(LogServer(str(leader), leads=True, is_current=True, is_away=False, lag=0))
+    return tuple(sorted(found))
 
 
 def message_id_of(headers: bytes) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -16,7 +17,7 @@ from terrazzo.ports.store import NO_NOTES, Notes, Record, StoreFull, StoreUnavai
 from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable, ReplicatedLog
 from terrazzo.reasons import say
 from terrazzo.replication.front_events import Connected, Fate, FrontEvent, RollBegins, RollEnds
-from terrazzo.replication.in_frame import InFrame, InFrames, InMessage, InTopic, Numbered, encode_in_frame
+from terrazzo.replication.in_frame import InBatch, InFrame, InFrames, InMessage, InTopic, Numbered, encode_in_frame
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Inbound
@@ -27,6 +28,7 @@ _AGAIN = Retry(first_s=0.1, most_s=2.0)
 _EVENTS_S = 0.02
 _MOST_EVENTS = 20_000  # that wait for the log
 _EVENTS_IN_FRAME = 500
+_TAG, _CORRELATION, _SERIES = attrgetter("tag"), attrgetter("correlation_data"), attrgetter("series")
 
 
 class FrontLogStats(msgspec.Struct):
@@ -165,9 +167,16 @@ class FrontLog:
         for span in group.counted_spans():
             batch, records = span.arrival.batch, group.records
             client = batch.client
-            frames.begin_batch(client.client_id, client.owner, client.connected_us, batch.arrived_us)
-            for index, message in enumerate(batch.messages[span.first : span.first + span.records], span.start):
-                frames.add(_message(topics.of(message.tag), message, records[index]))
+            named = client.client_id, client.owner, client.connected_us, batch.arrived_us
+            messages = batch.messages[span.first : span.first + span.records]
+            made = records[span.start : span.start + span.records]
+            if _is_plain_run(messages, made):
+                found = InBatch(*named, payloads=[each.body for each in made])
+                frames.add_batch(found, topics.of(messages[0].tag))
+            else:
+                frames.begin_batch(*named)
+                for message, record in zip(messages, made, strict=True):
+                    frames.add(_message(topics.of(message.tag), message, record))
         return [self._numbered(frame) for frame in frames.done if frame.batches]
 
     def _encode_events(self) -> list[tuple[str, bytes]]:
@@ -199,6 +208,19 @@ class _Topics:
             found = InTopic(tag.topic, tag.series, tag.uid, tag.channel, tag.rejects, tag.answers)
             self._found[id(tag)] = found
         return found
+
+
+def _is_plain_run(messages: Sequence[Inbound], records: Sequence[Record]) -> bool:
+    """Whether all are of one tag, without Correlation Data, kept as they are read, and none became a reject."""
+    if not messages:
+        return False
+    tag = messages[0].tag
+    if len(messages) == 1:
+        plain = tag.form is None and not messages[0].correlation_data
+        return plain and records[0].series == tag.series
+    if tag.form is not None or len(set(map(id, map(_TAG, messages)))) > 1:
+        return False
+    return not any(map(_CORRELATION, messages)) and set(map(_SERIES, records)) == {tag.series}
 
 
 def _message(topic: InTopic, message: Inbound, record: Record) -> InMessage:

@@ -252,17 +252,15 @@ class FrontReader:
     def _offer(self, frame: _OpenFrame, index: int, batch: InBatch, tags: Sequence[ReportTag]) -> None:
         first = frame.stored[index]
         messages = [Inbound(tags[place], payload) for place, payload in zip(batch.topics, batch.payloads, strict=True)]
-        for place, correlation in batch.correlations.items():
-            messages[place] = Inbound(messages[place].tag, messages[place].payload, correlation)
-        for place, reason in batch.rejects.items():
-            tag = msgspec.structs.replace(messages[place].tag, seal=RefusedSeal(reason), form=None)
-            messages[place] = Inbound(tag, messages[place].payload, messages[place].correlation_data)
+        if batch.correlations or batch.rejects:
+            _mark(messages, batch)
         client = self._client(batch)
+        left = messages[first:] if first else messages
         if self._terminals is not None:
-            self._terminals.on_reports(batch.client_id, len(messages) - first, batch.arrived_us)
+            self._terminals.on_reports(batch.client_id, len(left), batch.arrived_us)
         self._unsettled += 1
-        self.stats.messages += len(messages) - first
-        self._ingest.take(_FrontBatch(frame, index, client, messages[first:], batch.arrived_us, self._on_settled))
+        self.stats.messages += len(left)
+        self._ingest.take(_FrontBatch(frame, index, client, left, batch.arrived_us, self._on_settled))
 
     def _on_settled(self) -> None:
         self._unsettled -= 1
@@ -306,3 +304,12 @@ class FrontReader:
             self._tags.clear()
         self._tags[topic] = terminal, tag
         return tag
+
+
+def _mark(messages: list[Inbound], batch: InBatch) -> None:
+    """Gives messages what few have: Correlation Data, or a reason for which they are rejects."""
+    for place, correlation in batch.correlations.items():
+        messages[place] = Inbound(messages[place].tag, messages[place].payload, correlation)
+    for place, reason in batch.rejects.items():
+        tag = msgspec.structs.replace(messages[place].tag, seal=RefusedSeal(reason), form=None)
+        messages[place] = Inbound(tag, messages[place].payload, messages[place].correlation_data)

@@ -54,6 +54,19 @@ class Logged(NamedTuple):
     key: tuple[str, ...] = ()  # where messages have keys
 
 
+class LogServer(NamedTuple):
+    """One of the servers that keep a log, as the one that leads sees it. ``is_current``: it has all, and is heard.
+
+    ``is_away``: it was not heard for long; ``lag``: entries of its own that it lacks.
+    """
+
+    name: str
+    leads: bool
+    is_current: bool
+    is_away: bool
+    lag: int
+
+
 class LogState(NamedTuple):
     """What the log says of itself. ``created``: when it was made, as its servers write it.
 
@@ -65,6 +78,7 @@ class LogState(NamedTuple):
     last: int
     size: int  # bytes
     most: int  # bytes that it may have
+    servers: tuple[LogServer, ...] = ()  # by name
 
 
 class Revision(NamedTuple):

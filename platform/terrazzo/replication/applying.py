@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from terrazzo.ports.store import Record, RecordsRefused, Seen, TimeSeriesStore
 from terrazzo.replication.frame import Appended, Dropped, Operation, Replaced, records_of
 from terrazzo.replication.position import NOTE, Position
 
 
-async def apply(store: TimeSeriesStore, operation: Operation, position: Position) -> bool:
-    """Does an operation, durably; whether it changed anything.
+async def apply(
+    store: TimeSeriesStore, operation: Operation, position: Position, records: Sequence[Record] | None = None
+) -> bool:
+    """Does an operation, durably; whether it changed anything. ``records``: those that it appends, where known.
 
     An append is one commit with its place. Others are done first and noted then: done again after a crash between the
     two they change nothing, as nothing later was done.
@@ -18,16 +22,19 @@ async def apply(store: TimeSeriesStore, operation: Operation, position: Position
         ValueError, RecordsRefused: the store never takes it; its place is noted all the same. So it is in each replica.
     """
     try:
-        return await _do(store, operation, position)
+        return await _do(store, operation, position, records)
     except (ValueError, RecordsRefused):
         await store.append((), notes={NOTE: position.encode()})
         raise
 
 
-async def _do(store: TimeSeriesStore, operation: Operation, position: Position) -> bool:
+async def _do(
+    store: TimeSeriesStore, operation: Operation, position: Position, records: Sequence[Record] | None
+) -> bool:
     note = {NOTE: position.encode()}
     if isinstance(operation, Appended):
-        await store.append(records_of(operation), notes={**operation.notes, **note})
+        appended = records_of(operation) if records is None else records
+        await store.append(appended, notes={**operation.notes, **note})
         return True
     is_done = True
     if isinstance(operation, Replaced):

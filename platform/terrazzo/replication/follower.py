@@ -113,9 +113,10 @@ class Follower:
 
     async def _apply(self, operation: Operation, place: Position, frame: Frame) -> None:
         attempts, is_stored = Attempts(_AGAIN), True
+        records = records_of(operation) if isinstance(operation, Appended) else None
         while True:
             try:
-                await apply(self._store, operation, place)
+                await apply(self._store, operation, place, records)
             except (ValueError, RecordsRefused):
                 self.stats.refused += 1
                 is_stored = False
@@ -131,5 +132,5 @@ class Follower:
         moved, self._moved = self._moved, None
         if moved is not None:
             moved.set_result(None)
-        if is_stored and self.records and isinstance(operation, Appended):
-            self.records.tell(records_of(operation))
+        if is_stored and self.records and records is not None:
+            self.records.tell(records)

@@ -144,8 +144,8 @@ def decode_operation(body: bytes) -> Operation:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameDamaged(f"an operation can't be read: {error}") from None
     if isinstance(operation, Appended):
-        count = len(operation.series)
-        if any(not 0 <= place < count for place, _, _ in operation.records):
+        places = [place for place, _, _ in operation.records]
+        if places and not 0 <= min(places) <= max(places) < len(operation.series):
             raise FrameDamaged("an operation has a record of a series that it doesn't name")
     return operation
 

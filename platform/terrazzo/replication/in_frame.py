@@ -6,6 +6,7 @@ A frame is one MessagePack array behind a header with the front's epoch, the num
 from __future__ import annotations
 
 import struct
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -101,10 +102,11 @@ def decode_in_frame(data: bytes) -> Numbered:
         frame = _decoder.decode(memoryview(data)[HEADER_BYTES:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameDamaged(f"what a front has taken can't be read: {error}") from None
-    count = len(frame.topics)
-    for batch in frame.batches:
-        if len(batch.topics) != len(batch.payloads) or any(not 0 <= place < count for place in batch.topics):
-            raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
+    of_batches = [batch.topics for batch in frame.batches]
+    places = set(chain.from_iterable(of_batches))
+    is_named = not places or 0 <= min(places) <= max(places) < len(frame.topics)
+    if not is_named or list(map(len, of_batches)) != [len(batch.payloads) for batch in frame.batches]:
+        raise FrameDamaged("what a front has taken has a report of a topic that it doesn't name")
     return Numbered(epoch, number, frame)
 
 
@@ -148,12 +150,35 @@ class InFrames:
             self._is_listed = True
         self._put(message)
 
-    def _put(self, message: InMessage) -> None:
-        batch, frame = self._batch, self._frame
-        place = self._places.get(message.topic)
+    def add_batch(self, batch: InBatch, topic: InTopic) -> None:
+        """Adds a batch of reports of one topic that have nothing but payloads; its ``topics`` are set here.
+
+        It is as if each was added to it; the payloads are the batch's own.
+        """
+        payloads, count = batch.payloads, len(batch.payloads)
+        size = len(payloads[0]) if count == 1 else sum(map(len, payloads))
+        size += _MESSAGE_BYTES * count + (len(batch.client_id) + len(batch.owner)) * _CHARACTER_BYTES + _PARTS_BYTES
+        if id(topic) not in self._places:
+            size += _topic_size(topic)
+        if size > self._left:  # where a frame ends, each is looked at
+            self.begin_batch(batch.client_id, batch.owner, batch.session, batch.arrived_us)
+            for payload in payloads:
+                self.add(InMessage(topic, payload))
+            return
+        self._left -= size
+        batch.topics = [self._place(topic)] * count
+        self._frame.batches.append(batch)
+
+    def _place(self, topic: InTopic) -> int:
+        """The topic's place in the frame, which has it then; found by its identity, as comparing takes longer."""
+        place = self._places.get(id(topic))
         if place is None:
-            place = self._places[message.topic] = len(frame.topics)
-            frame.topics.append(message.topic)
+            place = self._places[id(topic)] = len(self._frame.topics)
+            self._frame.topics.append(topic)
+        return place
+
+    def _put(self, message: InMessage) -> None:
+        batch, place = self._batch, self._place(message.topic)
         index = len(batch.payloads)
         batch.topics.append(place)
         batch.payloads.append(message.payload)
@@ -165,17 +190,21 @@ class InFrames:
     def _begin(self) -> None:
         self._frame = InFrame(self._node, [], [])
         self.done.append(self._frame)
-        self._places: dict[InTopic, int] = {}
+        self._places: dict[int, int] = {}  # of topics, by identity
         self._left = self._room
 
     def _size(self, message: InMessage) -> int:
         """No less than the bytes by which a report makes the frame longer."""
         size = len(message.payload) + len(message.correlation or b"") + _MESSAGE_BYTES
         size += len(message.reject or "") * _CHARACTER_BYTES
-        if message.topic not in self._places:
-            topic = message.topic
-            texts = (topic.topic, topic.series, topic.uid, topic.channel, topic.rejects)
-            size += sum(map(len, texts)) * _CHARACTER_BYTES + _PARTS_BYTES
+        if id(message.topic) not in self._places:
+            size += _topic_size(message.topic)
         if not self._is_listed:
             size += (len(self._batch.client_id) + len(self._batch.owner)) * _CHARACTER_BYTES + _PARTS_BYTES
         return size
+
+
+def _topic_size(topic: InTopic) -> int:
+    """No less than the bytes by which a topic makes the frame longer."""
+    texts = (topic.topic, topic.series, topic.uid, topic.channel, topic.rejects)
+    return sum(map(len, texts)) * _CHARACTER_BYTES + _PARTS_BYTES

@@ -118,7 +118,7 @@ class ReplicatedStore:
 
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         if records or notes:
-            await self._change(appended(records, dict(notes)))
+            await self._change(appended(records, dict(notes)), records)
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
         return await self._change(replaced(series, start_us, end_us, records, given))
@@ -145,17 +145,20 @@ class ReplicatedStore:
         self._lost = self._lost or "this node is stopping"
         await self._store.close()
 
-    async def _change(self, operation: Operation) -> bool:
-        """Does a change; goes on without a caller who is cancelled, as the log may have it already."""
+    async def _change(self, operation: Operation, records: Sequence[Record] | None = None) -> bool:
+        """Does a change; goes on without a caller who is cancelled, as the log may have it already.
+
+        ``records``: those that it appends; making them again of the operation would take as long as encoding it.
+        """
         async with self._turn:
             while self._under_way is not None and not self._under_way.done():
                 await asyncio.wait({self._under_way})
             if self._lost:
                 raise StoreUnavailable(self._lost)
-            self._under_way = asyncio.create_task(self._do(operation), name="change of the replicated store")
+            self._under_way = asyncio.create_task(self._do(operation, records), name="change of the replicated store")
             return await asyncio.shield(self._under_way)
 
-    async def _do(self, operation: Operation) -> bool:
+    async def _do(self, operation: Operation, records: Sequence[Record] | None) -> bool:
         frames = self._frames(operation)
         try:
             await self._publish_all(frames)
@@ -164,7 +167,7 @@ class ReplicatedStore:
             raise StoreFull(str(error)) from None
         except LogUnusable as error:
             raise StoreUnavailable(str(error)) from None
-        return await self._applied(operation, self._last)
+        return await self._applied(operation, self._last, records)
 
     def _frames(self, operation: Operation) -> list[bytes]:
         self._number += 1
@@ -240,14 +243,14 @@ class ReplicatedStore:
         self._unanswered = self._unanswered or asyncio.get_running_loop().time()
         self._failure_log.warning("nothing is acknowledged: %s", error)
 
-    async def _applied(self, operation: Operation, sequence: int) -> bool:
+    async def _applied(self, operation: Operation, sequence: int, records: Sequence[Record] | None = None) -> bool:
         """Does in the store what is in the log; tried until the store takes it."""
         self._last = sequence
         place = msgspec.structs.replace(self.position, sequence=sequence, epoch=self._epoch)
         attempts = Attempts(_AGAIN)
         while True:
             try:
-                done = await apply(self._store, operation, place)
+                done = await apply(self._store, operation, place, records)
             except (ValueError, RecordsRefused):
                 self.position = place  # refused, here as on each node
                 raise

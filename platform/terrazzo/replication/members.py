@@ -27,6 +27,7 @@ class Member(msgspec.Struct, frozen=True):
     url: str = ""  # where its HTTP port is reached
     reads: bool = False  # it answers reads, though it doesn't lead
     age_s: float = -1.0  # all that was acknowledged so long before is in its store; -1: not known
+    fronts_sequence: int = -1  # of the leader: the frame of fronts up to which all is stored; -1: not known
 
 
 class NodeTaken(Exception):

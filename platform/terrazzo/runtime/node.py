@@ -361,6 +361,7 @@ class Node:
             url=own_url(self._config),
             reads=self._reads is not None and bool(self._reads.stats.serves),
             age_s=-1.0 if age_s is None or figures.leads else age_s,
+            fronts_sequence=self._fronts[0].sequence if figures.leads else -1,
         )
         try:
             await own.write(member)

@@ -6,7 +6,8 @@ import sqlalchemy as sa
 
 from terrazzo.backup.migration.marker import Unmovable
 from terrazzo.config.sections import Config
-from terrazzo.crypto.secrets import Secrets, SecretUnreadable, is_sealed
+from terrazzo.crypto.key_file import read_key
+from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, Secrets, SecretUnreadable, is_sealed
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
@@ -26,9 +27,18 @@ def check_keys(source: Config, target: Config) -> None:
     if wanted.secrets_key and given.secrets_key.lower() != wanted.secrets_key.lower():
         advice = "set it to the source's, which has sealed what is to be moved; it may be rotated afterwards"
         raise Unmovable(f"database.secrets_key of the target: {advice}")
-    if not wanted.secrets_key and given.secrets_key:
-        advice = "leave it out: the source's is the file secrets-key, which is moved along; rotate it afterwards"
+    if not wanted.secrets_key and given.secrets_key and given.secrets_key.lower() != _key_in_file(source):
+        advice = (
+            "set it to what is in the source's file secrets-key, or leave it out, as the file is moved along;"
+            " rotate it afterwards"
+        )
         raise Unmovable(f"database.secrets_key of the target: {advice}")
+
+
+def _key_in_file(source: Config) -> str:
+    """The key that is a file of the source's folder; empty where there is none."""
+    found = read_key(source.data_dir / KEY_FILE, size=KEY_BYTES)
+    return "" if found is None else found.hex()
 
 
 async def count_unreadable(database: Database, config: Config) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,10 @@ import sqlalchemy as sa
 
 from terrazzo.backup.migration import registry, rest, series
 from terrazzo.backup.migration.keys import check_keys, count_unreadable
+from terrazzo.backup.migration.log_side import LogPlan, differing_notes
 from terrazzo.backup.migration.marker import MIGRATING, Marker, Unmovable, alone, claim
+from terrazzo.backup.migration.replicas import SERIES, Replicas, check_replicas
+from terrazzo.backup.migration.report import OpenStore, Report, Tell, differences
 from terrazzo.backup.resting import locked, resting_parts
 from terrazzo.backup.restoring import RESTORING
 from terrazzo.config.sections import Config
@@ -23,33 +26,10 @@ from terrazzo.database.database import Database
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.userinfo import shown_address
 
-SERIES, SPOOL = "series", "spool"  # folders of the stores in a data folder
+SPOOL = "spool"  # the folder of what waits for a store
 STATEMENT_S = 3_600.0
 
 _LEAST_FREE = 64 << 20
-_MOST_NAMED = 100  # differences
-
-OpenStore = Callable[[Config], Awaitable[TimeSeriesStore]]
-Tell = Callable[[str, int, int], None]
-
-
-class Report(msgspec.Struct, kw_only=True):
-    """What a migration has moved. ``tables``: rows and checksum by table; ``left_out``: tables of somebody else's."""
-
-    id: str
-    tables: dict[str, tuple[int, str]] = {}
-    series: int = 0
-    records: int = 0
-    notes: int = 0
-    files: int = 0
-    left_out: list[str] = []
-    unreadable: int = 0
-    differences: list[str] = []
-
-    def differ(self, lines: list[str]) -> None:
-        """Adds what is not equal; the first hundred are named."""
-        room = _MOST_NAMED - len(self.differences)
-        self.differences += lines[:room]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +39,14 @@ class Plan:
     Attributes:
         registry: whether the rows are copied; else both use the same database.
         records: whether records go through the port; else the folder of the store is copied.
+        log: that of the cluster which one of the two is.
     """
 
     source: Config
     target: Config
     registry: bool
     records: bool
+    log: LogPlan | None = None
 
     @property
     def source_words(self) -> str:
@@ -74,7 +56,8 @@ class Plan:
     @property
     def target_words(self) -> str:
         """What is written, without passwords."""
-        return f"{database_words(self.target)}, {store_words(self.target)}"
+        log = "" if self.log is None else f", {self.log.side.words}"
+        return f"{database_words(self.target)}, {store_words(self.target)}{log}"
 
     @property
     def without(self) -> Collection[str]:
@@ -97,21 +80,24 @@ def store_words(config: Config) -> str:
     return f"influxdb {shown_address(section.url)} {section.database or section.bucket}"
 
 
-def make_plan(source: Config, target: Config) -> Plan:
-    """Looks at two configurations.
+def make_plan(source: Config, target: Config, log: LogPlan | None = None) -> Plan:
+    """Looks at two configurations; ``log``: that of the cluster which one of them is.
 
     Raises:
         Unmovable: there is nothing to move between them, or a folder can't be used.
     """
     _check_folders(source.data_dir, target.data_dir)
+    if log is not None:
+        check_replicas(log.replicas, source.data_dir, target.data_dir)
     check_keys(source, target)
     plan = Plan(
         msgspec.structs.replace(source, store=msgspec.structs.replace(source.store, seal=False)),
         target,
         registry=not source.database.url or source.database.url != target.database.url,
         records=store_words(source) != store_words(target),
+        log=log,
     )
-    if database_words(source) == database_words(target) and not plan.records:
+    if database_words(source) == database_words(target) and not plan.records and log is None:
         advice = (
             "both configurations name the same database and the same store; terrazzo backup and restore make a copy"
         )
@@ -137,6 +123,7 @@ class Migration:
         self._plan = plan
         self._open_store = open_store
         self._tell = tell
+        self._replicas = None if plan.log is None else Replicas(plan.log, open_store, tell, plan.source_words)
 
     async def run(self) -> Report:
         """Copies what the target does not have yet, compares everything, and ends where all is equal.
@@ -150,8 +137,7 @@ class Migration:
         folder = plan.target.data_dir
         with alone(folder):
             marker = claim(folder, plan.source_words, plan.target_words)
-            if not marker.is_verified:
-                await self._claim_database(marker)
+            await self._begin(marker)
             async with self._opened(upgrade=not marker.is_verified) as parts:
                 report = Report(id=marker.id)
                 if not marker.is_verified:
@@ -159,20 +145,29 @@ class Migration:
                 await parts.compare(report)
                 if report.differences:
                     return report
-                msgspec.structs.replace(marker, is_verified=True).write(folder)
-                await parts.release()
+                if self._replicas is None:
+                    await _end(marker, parts)
+            if self._replicas is not None:
+                await self._replicas.settle(plan.source, plan.target, marker, report)
+                if report.differences:
+                    return report
+                async with self._opened(upgrade=False) as parts:
+                    await _end(marker, parts)
+                self._replicas.release()
             marker.remove(folder)
         return report
 
-    async def _claim_database(self, marker: Marker) -> None:
+    async def _begin(self, marker: Marker) -> None:
+        """Looks at log and source where there is a log, and marks the target's database."""
         plan = self._plan
-        if not plan.registry:
-            return
         try:
-            await registry.claim_database(plan.target.database.url, plan.target.data_dir, marker.id)
+            if self._replicas is not None:
+                await self._replicas.check(plan.source, marker.id)
+            if plan.registry and not marker.is_verified:
+                await registry.claim_database(plan.target.database.url, plan.target.data_dir, marker.id)
         except Unmovable:
             if os.listdir(plan.target.data_dir) == [MIGRATING]:
-                marker.remove(plan.target.data_dir)  # nothing was begun: another database may be named
+                marker.remove(plan.target.data_dir)  # nothing was begun: another target may be named
             raise
 
     async def verify(self) -> Report:
@@ -187,6 +182,10 @@ class Migration:
         async with self._opened(upgrade=False) as parts:
             report = Report(id="")
             await parts.compare(report)
+        if self._replicas is not None:
+            before = await self._replicas.measure(self._plan.source, "records of the source compared")
+            for config in (self._plan.target, *map(self._plan.target.with_data_dir, self._replicas.log.replicas)):
+                await self._replicas.compare(config, before, report, str(config.data_dir))
         return report
 
     @asynccontextmanager
@@ -206,6 +205,13 @@ class Migration:
         store = await self._open_store(config)
         stack.push_async_callback(store.close)
         return store
+
+
+async def _end(marker: Marker, parts: _Parts) -> None:
+    """All is equal: the target's marks go, whatever ends this process."""
+    plan = parts.plan
+    msgspec.structs.replace(marker, is_verified=True).write(plan.target.data_dir)
+    await parts.release()
 
 
 async def _open_database(stack: AsyncExitStack, config: Config, *, upgrade: bool) -> Database:
@@ -281,7 +287,7 @@ class _Parts:
         async with self.target.reading() as connection:
             report.tables = await registry.measure_registry(connection, self.tell, "tables of the target compared")
             used = await registry.used_ids(connection)
-        report.differ(_differences("table", "rows", before, report.tables))
+        report.differ(differences("table", "rows", before, report.tables))
         other = sorted(name for name, last in used_before.items() if used[name] != last)
         report.differ([f"table {name}: ids go on from {used[name]}, not from {used_before[name]}" for name in other])
 
@@ -293,11 +299,11 @@ class _Parts:
         before = await series.measure_series(source, total, self.tell, "records of the source compared")
         after = await series.measure_series(target, total, self.tell, "records of the target compared")
         report.series, report.records = len(after), sum(count for count, _ in after.values())
-        report.differ(_differences("series", "records", before, after))
+        report.differ(differences("series", "records", before, after))
         notes_before, notes = await series.measure_notes(source), await series.measure_notes(target)
         report.notes = len(notes)
-        different = sorted({name for name, _ in notes_before.items() ^ notes.items()})
-        report.differ([f"note {name}: differs" for name in different])
+        without = frozenset[str]() if self.plan.log is None else self.plan.log.side.notes
+        report.differ([f"note {name}: differs" for name in differing_notes(notes_before, notes, without)])
 
     async def release(self) -> None:
         """Takes the marks out of database and store."""
@@ -314,16 +320,3 @@ async def _size_of(database: Database) -> int:
     async with database.reading() as connection:
         size = await connection.scalar(sa.text("SELECT pg_database_size(current_database())"))
     return int(size or 0)
-
-
-def _differences(
-    what: str, unit: str, before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]]
-) -> list[str]:
-    lines = []
-    for name in sorted({*before, *after}):
-        (count, checksum), (found, other) = before.get(name, (0, "")), after.get(name, (0, ""))
-        if count != found:
-            lines.append(f"{what} {name}: {found} {unit}, the source has {count}")
-        elif checksum != other:
-            lines.append(f"{what} {name}: {count} {unit}, other ones than in the source")
-    return lines

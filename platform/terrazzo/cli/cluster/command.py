@@ -122,9 +122,22 @@ def _print(found: ClusterStatus) -> None:
     console.print(cell(f"cluster {found.cluster}, epoch {found.epoch}, leader {found.leader or 'nobody'}"))
     used = found.log_bytes / 2**20
     console.print(cell(f"log: frames {found.log_first:,} to {found.log_last:,}, {used:,.1f} MiB, {found.sync}"))
+    _print_servers(found, console)
     console.print(table)
     if found.fronts:
         _print_fronts(found, console)
+
+
+def _print_servers(found: ClusterStatus, console: Console) -> None:
+    """The servers of the log, and what of fronts' reports waits there."""
+    lags = {each.name: f", {each.lag:,} behind" if each.lag else "" for each in found.servers}
+    servers = ", ".join(f"{each.name} {each.state}{lags[each.name]}" for each in found.servers)
+    console.print(cell(f"servers: {servers or 'not known'}"))
+    reports = found.reports
+    if reports is not None:
+        behind = "nobody stores them now" if reports.behind is None else f"{reports.behind:,} not stored yet"
+        size = f"{reports.bytes / 2**20:,.1f} MiB, {reports.leader or 'nobody'} leads"
+        console.print(cell(f"fronts' log: frames {reports.first:,} to {reports.last:,}, {behind}, {size}"))
 
 
 def _print_fronts(found: ClusterStatus, console: Console) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.times import now_us
 
 if TYPE_CHECKING:
+    from terrazzo.ports.stream import LogServer, LogState
     from terrazzo.replication.front_lease import FrontRecord
     from terrazzo.replication.members import Member
     from terrazzo.runtime.stream import Stream
@@ -47,8 +49,31 @@ class FrontStatus(msgspec.Struct, frozen=True):
     seen_s: float
 
 
+class ServerStatus(msgspec.Struct, frozen=True):
+    """A server of the log. ``behind``: it isn't heard, or has less than the one that leads; ``lag``: by how much."""
+
+    name: str
+    state: str  # leads | follows | behind | away
+    lag: int
+
+
+class ReportsStatus(msgspec.Struct, frozen=True):
+    """The log of what fronts have taken. ``stored``: the frame up to which the leader has stored all, null: not known.
+
+    ``behind``: frames after that one. ``leader``: the server of the log that leads it.
+    """
+
+    first: int
+    last: int
+    bytes: int
+    limit_bytes: int
+    leader: str
+    stored: int | None = None
+    behind: int | None = None
+
+
 class ClusterStatus(msgspec.Struct, frozen=True):
-    """What ``terrazzo cluster status`` shows."""
+    """What ``terrazzo cluster status`` shows; ``reports`` is null where there never was a front."""
 
     cluster: str
     epoch: int
@@ -60,6 +85,8 @@ class ClusterStatus(msgspec.Struct, frozen=True):
     sync: str
     nodes: list[NodeStatus]
     fronts: list[FrontStatus]
+    servers: list[ServerStatus] = []
+    reports: ReportsStatus | None = None
 
 
 def clustered(config: ConfigOption, data: DataOption) -> Config:
@@ -84,11 +111,13 @@ async def read_status(config: Config) -> ClusterStatus:
     try:
         log, found = await stream.log.state(), await stream.records.get(KEY)
         records = await stream.records.all()
+        reports = await stream.reports.state() if await stream.reports.is_there() else None
         members, fronts = members_of(records), fronts_of(records)
     finally:
         await stream.close()
     lease = None if found is None else decode_lease(found)
     leader = "" if lease is None or lease.is_free else lease.node
+    stored = max((each.fronts_sequence for each in members if each.node == leader), default=-1)
     return ClusterStatus(
         cluster=config.cluster.name,
         epoch=0 if lease is None else lease.epoch,
@@ -123,7 +152,23 @@ async def read_status(config: Config) -> ClusterStatus:
             )
             for front in fronts
         ],
+        servers=[ServerStatus(each.name, _state_of(each), each.lag) for each in log.servers],
+        reports=None if reports is None else _of_reports(reports, stored),
     )
+
+
+def _of_reports(log: LogState, stored: int) -> ReportsStatus:
+    leader = next((each.name for each in log.servers if each.leads), "")
+    found = ReportsStatus(log.first, log.last, log.size, log.most, leader)
+    return found if stored < 0 else replace(found, stored=stored, behind=max(0, log.last - stored))
+
+
+def _state_of(server: LogServer) -> str:
+    if server.leads:
+        return "leads"
+    if server.is_away:
+        return "away"
+    return "follows" if server.is_current else "behind"
 
 
 def _state(member: Member, leader: str, age_s: float) -> str:

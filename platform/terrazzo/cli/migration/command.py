@@ -1,4 +1,4 @@
-"""``terrazzo migrate``: a platform from SQLite to PostgreSQL, from RocksDB to InfluxDB, and back."""
+"""``terrazzo migrate``: a platform from SQLite to PostgreSQL, from RocksDB to InfluxDB, into a cluster, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from terrazzo.cli.shown import PRIVATE_UMASK, end_progress, print_json, say, sho
 from terrazzo.config.sections import Config, ConfigError, load_config
 
 if TYPE_CHECKING:
-    from terrazzo.backup.migration.runner import Report
+    from terrazzo.backup.migration.log_side import LogPlan
+    from terrazzo.backup.migration.report import Report
 
 TO = "TERRAZZO_TO_"
 """The prefix of variables that the target's configuration is made of, beside its file."""
@@ -44,19 +45,25 @@ def register(app: typer.Typer) -> None:
 def migrate(
     to_config: ToConfigOption = None,
     to_data: ToDataOption = None,
+    replica: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Data folder of a further node of the target's cluster; may be repeated."),
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Only compare, after a migration that ended.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
-    """Move a stopped platform to another database or store, and compare; started again it goes on."""
+    """Move a stopped platform to another database or store, into a cluster or out of it; compare. Again it goes on."""
     source = _loaded(config, data, {name: text for name, text in os.environ.items() if not name.startswith(TO)})
     target = _loaded(to_config, to_data, _of_target(os.environ))
     os.umask(PRIVATE_UMASK)
     _refuse_running(source.data_dir)
-    _refuse_running(target.data_dir)
+    replicas = tuple(replica or ())
+    for folder in (target.data_dir, *replicas):
+        _refuse_running(folder)
     with _worded():
-        report = asyncio.run(_migrate(source, target, verify=verify))
+        report = asyncio.run(_migrate(source, target, replicas, verify=verify))
     if as_json:
         print_json(_described(report, target))
     else:
@@ -90,12 +97,30 @@ def _refuse_running(folder: Path) -> None:
         raise ConfigError(f"data.dir: a platform runs on {folder}; {advice}")
 
 
-async def _migrate(source: Config, target: Config, *, verify: bool) -> Report:
+def _log_between(source: Config, target: Config, replicas: tuple[Path, ...]) -> LogPlan | None:
+    """The log of the cluster that source or target is; None where both are one process."""
+    is_former, is_new = (config.stream.kind != "none" for config in (source, target))
+    for config, name in ((source, "--config"), (target, "--to-config")):
+        if config.cluster.role == "front":
+            raise ConfigError(f"{name}: is a front's, which keeps nothing: name that of a node")
+    if replicas and not is_new:
+        raise ConfigError("--replica: the target is one process: there are no further nodes")
+    if is_former and is_new:
+        raise ConfigError("--to-config: source and target are clusters: move it into one process first")
+    if not is_former and not is_new:
+        return None
+    from terrazzo.backup.migration.log_side import LogPlan
+    from terrazzo.cli.migration.log_sides import FormerLog, NewLog
+
+    return LogPlan(NewLog(target) if is_new else FormerLog(source), replicas)
+
+
+async def _migrate(source: Config, target: Config, replicas: tuple[Path, ...], *, verify: bool) -> Report:
     from terrazzo.backup.migration.runner import Migration, make_plan
     from terrazzo.runtime.serve import open_store
     from terrazzo.runtime.supervisor import Supervisor
 
-    plan = make_plan(source, target)
+    plan = make_plan(source, target, _log_between(source, target, replicas))
     tasks = Supervisor(on_stop=lambda: None)
     try:
         with _progress() as tell:
@@ -115,6 +140,7 @@ def _described(report: Report, target: Config) -> dict[str, Any]:
         "notes": report.notes,
         "files": report.files,
         "left_out": report.left_out,
+        "replicas": [str(folder) for folder in report.replicas],
         "unreadable": report.unreadable,
         "equal": not report.differences,
         "differences": report.differences,
@@ -134,6 +160,8 @@ def _say(report: Report, target: Config, *, verify: bool) -> None:
         say(f"{moved} are equal")
     else:
         say(f"moved {moved}, and compared: all is equal; start it with its configuration and --data {target.data_dir}")
+        for folder in report.replicas:
+            say(f"{folder} has the same: it is the data folder of a further node")
 
 
 @contextmanager

@@ -208,6 +208,7 @@ PARSERS_OF_BYTES += [
         raises=(FrameDamaged,),
         worst=(
             lambda n: b"\x91" * n,
+            lambda n: b"\x94\x03\x05" + b"\x91" * n,
             lambda n: b"\x94\x01\xdd" + n.to_bytes(4, "big") + b"\xa1a" * (n // 2),
             lambda n: b"\x94\x01\x90\xdd" + (n // 4).to_bytes(4, "big") + b"\x93\0\0\xc4\0" * (n // 5) + b"\x80",
         ),
@@ -219,6 +220,7 @@ PARSERS_OF_BYTES += [
         raises=(FrameDamaged,),
         worst=(
             lambda n: _checked_in(b"\x91" * n),
+            lambda n: _checked_in(b"\x95\xa1f\x90\x90\x90" + b"\x91" * n),
             lambda n: _checked_in(
                 b"\x93\xa1f\x90\xdd" + (n // 8).to_bytes(4, "big") + b"\x96\xa0\xa0\0\0\x90\x90" * (n // 8)
             ),
@@ -235,6 +237,7 @@ PARSERS_OF_BYTES += [
         raises=(NodeMessageDamaged,),
         worst=(
             lambda n: b"\x91" * n,
+            lambda n: b"\x9b\x01\xa1f\x01\x01\x01\xc2\xc2\x90\x90\x90" + b"\x91" * n,
             lambda n: (
                 b"\x97\x01\xa1f\x01\x01\x01\xc3\xc3\xdd" + (n // 3).to_bytes(4, "big") + b"\x92\xa0\xa0" * (n // 3)
             ),

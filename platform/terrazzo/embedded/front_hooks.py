@@ -162,7 +162,7 @@ class FrontAnswers:
         """Answers a request; one that can't be read is not done."""
         try:
             request = _decode_request(body)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _answer(is_done=False)
         if isinstance(request, EndRequest):
             self._holders.let_go(request.uid)

@@ -141,7 +141,7 @@ def decode_operation(body: bytes) -> Operation:
     """
     try:
         operation: Operation = _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FrameDamaged(f"an operation can't be read: {error}") from None
     if isinstance(operation, Appended):
         places = [place for place, _, _ in operation.records]

@@ -100,7 +100,7 @@ def decode_in_frame(data: bytes) -> Numbered:
     epoch, number = _REST.unpack_from(data, HEAD_BYTES)
     try:
         frame = _decoder.decode(memoryview(data)[HEADER_BYTES:])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FrameDamaged(f"what a front has taken can't be read: {error}") from None
     of_batches = [batch.topics for batch in frame.batches]
     places = set(chain.from_iterable(of_batches))

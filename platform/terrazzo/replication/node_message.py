@@ -47,7 +47,7 @@ class NodeMessages(Generic[T]):
         """
         try:
             return self._decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:  # nested without end
             raise NodeMessageDamaged(f"{self._what} can't be read: {error}") from None
 
 

@@ -5,7 +5,8 @@ hands out is files: a process collects at first one item for each, which knows n
 tests when it is told to run it. What is told of them, and where, stays as elsewhere.
 
 The longest files come first, by the seconds that ``file_seconds.json`` has of them, so that no process is left alone
-with one at the end; a file that is not there counts as a short one. ``make test ARGS=--write-seconds`` writes it anew.
+with one at the end. Before them come files that are not there: they may take minutes, and a short one does no harm
+where it runs. ``make test ARGS=--write-seconds`` writes it anew.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 SECONDS = Path(__file__).with_name("file_seconds.json")
-UNKNOWN = (2.0, 10)
-"""Seconds and number of tests of a file of which nothing is known."""
+UNKNOWN = (float("inf"), 10)
+"""Seconds, so that it comes first, and number of tests of a file of which nothing is known."""
 _MANY = 200
 """Descriptors of a process between two files: what a file's tests have left in cycles, which the collector may never
 come to, is given back then. Clients that ``select`` can't go on above 1,024."""

@@ -205,6 +205,26 @@ def test_every_page_is_accessible(plant: DemoPlant, browser: Browser, scheme: st
     tab.page.context.close()
 
 
+_PLANTED = """
+const faint = document.createElement("p");
+faint.textContent = "faint";
+faint.style = "color: #eee; background: #fff";
+document.querySelector("main").append(document.createElement("img"), document.createElement("button"), faint);
+0
+"""
+"""What nobody could read or name, put into a page."""
+
+
+def test_what_is_not_accessible_is_told_with_its_place(admin: Tab) -> None:
+    admin.open("#/no-such-page")
+    admin.settle()
+    assert admin.accessibility() == []
+    admin.run(_PLANTED)
+    found = {line.partition(":")[0]: line for line in admin.accessibility()}
+    assert {"image-alt", "button-name", "color-contrast"} <= found.keys()
+    assert "faint</p>" in found["color-contrast"]
+
+
 _TOO_WIDE = """
 [document.documentElement, ...document.querySelectorAll("main .window, main .card")]
   .filter((each) => each.scrollWidth > each.clientWidth + 1)

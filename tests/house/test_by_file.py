@@ -125,14 +125,14 @@ def test_a_process_that_dies_costs_its_file_and_no_other(suite: Path) -> None:
     assert "test_deadly.py::test_deadly" in done.stdout
 
 
-def test_long_files_come_first() -> None:
+def test_long_files_come_first_and_before_them_those_that_may_be() -> None:
     class Item:
         def __init__(self, path: str) -> None:
             self.nodeid = f"{path}::all"
 
     items = [Item(path) for path in ("a.py", "new.py", "b.py", "c.py")]
     numbers = {"a.py": (1.0, 3), "b.py": (9.5, 1), "c.py": (1.0, 7)}
-    assert [item.nodeid[0] for item in by_file.longest_first(items, numbers)] == ["b", "n", "a", "c"]
+    assert [item.nodeid[0] for item in by_file.longest_first(items, numbers)] == ["n", "b", "a", "c"]
 
 
 def test_what_files_took_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,23 @@ async def test_who_was_refused_lately(rig: Rig) -> None:
     assert await components(rig, order_by='["last_refused", "asc"]') == ["t1", "t3", "t5", "t4", "t2"]
 
 
+async def test_those_of_a_site(rig: Rig) -> None:
+    await five(rig)
+    for uid, address in (("t2", "10.9.9.9"), ("t3", "2001:db8::7"), ("t4", "2001:db8::8"), ("t5", "::ffff:10.9.9.9")):
+        request = ConnectRequest(client_id=uid, username="wrong", password=b"wrong", address=address)
+        await rig.platform.terminals.login.authenticate(request)
+    refused = {"refused_after": "2026-01-01 00:00:00"}
+    assert await listed(rig, site="10.9.9.9", **refused) == ["t2", "t5"]
+    assert await listed(rig, site="2001:db8::/64", **refused) == ["t3", "t4"]
+    assert await listed(rig, site="2001:db8::/64", tags=["cellar"], **refused) == ["t4"]
+    assert await listed(rig, site="10.9.9.9") == [], "no connection came from there"
+    assert await listed(rig, "stranger", site="10.9.9.9", **refused) == []
+    assert (await rig.ask("get_terminal_list", site=""))["code"] == 10401
+    assert await listed(rig, site="10.0.0.1") == ["t2", "t3", "t4"], "connected or not; the others never were"
+    assert await listed(rig, site="10.0.0.1", online=0) == ["t3"]
+    assert await listed(rig, site="10.0.0.1", order_by=["last_seen", "desc"]) == ["t2", "t3", "t4"]
+
+
 async def test_pages_and_totals(rig: Rig) -> None:
     await five(rig)
     for fields in ({}, {"order_by": ["last_seen", "desc"]}, {"online": 0}, {"tags": ["pump"]}):

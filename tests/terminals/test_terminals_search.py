@@ -25,6 +25,10 @@ class Rows:
         return list(ids)
 
 
+def nowhere(record_id: int) -> str:
+    return ""
+
+
 def connection(terminal: Any, seen_us: int) -> Any:
     known = {"protocol": 5, "address": "", "messages_in": 0, "connected_us": 0}
     return SimpleNamespace(
@@ -52,7 +56,7 @@ class Fleet:
         for each in self.all[:half]:
             self._put(each, registry, presence)
         rows: Any = Rows()
-        search = TerminalSearch(rows, registry, presence, refused=lambda: self.refused.items())
+        search = TerminalSearch(rows, registry, presence, refused=lambda: self.refused.items(), refused_at=nowhere)
         for each in self.all[half:]:
             self._put(each, registry, presence)
         return search
@@ -131,7 +135,7 @@ def terminal_of(record_id: int, company_id: int = 1) -> Any:
 async def test_columns_follow_what_changes() -> None:
     registry, presence = Registry(), PresenceRegister()
     rows: Any = Rows()
-    search = TerminalSearch(rows, registry, presence, refused=lambda: [(2, 9), (77, 9)])
+    search = TerminalSearch(rows, registry, presence, refused=lambda: [(2, 9), (77, 9)], refused_at=nowhere)
 
     async def ids(**meant: Any) -> list[Any]:
         page = await search.page(ACTOR, TerminalQuery(**meant), page_index=1, page_size=9)

@@ -176,6 +176,11 @@ class RefusalJournal:
         last = max(found, key=lambda each: each.last_us)
         return last.last_us, last.address, last.reason
 
+    def last_address(self, terminal_id: int) -> str:
+        """Where a terminal was refused last, as ``last_refused`` has it; empty: nowhere."""
+        found = self.last_refused(terminal_id)
+        return "" if found is None else found[1]
+
     def at_addresses(self, addresses: Iterable[str]) -> list[RefusalEntry]:
         """What was refused at addresses before it was known who is there: TLS, PROXY headers, WebSocket; the last one
         first."""

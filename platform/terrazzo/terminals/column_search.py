@@ -35,6 +35,7 @@ class Meant(NamedTuple):
     refused: Pairs = (array("q"), array("q"))  # those that were refused, if it matters
     resting: array[int] = array("q")  # those that are out of service, if it matters
     silent: array[int] | None = None  # those that are silent; None: it doesn't matter
+    at_site: array[int] | None = None  # those of a site; None: it doesn't matter
 
 
 def page_of(meant: Meant, start: int, size: int | None) -> tuple[list[int], int]:
@@ -85,8 +86,7 @@ def _conditions(meant: Meant, all_ids: Numbers, online: Any, seen_us: Numbers, r
         found.append(online == meant.online)
     if meant.out_of_service is not None:
         found.append(np.isin(all_ids, np.array(meant.resting)) == meant.out_of_service)
-    if meant.silent is not None:
-        found.append(np.isin(all_ids, np.array(meant.silent)))
+    found += [np.isin(all_ids, np.array(each)) for each in (meant.silent, meant.at_site) if each is not None]
     if meant.seen_after_us is not None:
         found.append(seen_us >= meant.seen_after_us)
     if meant.seen_before_us is not None:

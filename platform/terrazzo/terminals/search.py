@@ -16,6 +16,7 @@ from terrazzo.metadata.repositories.terminals import Configured, TerminalReposit
 from terrazzo.terminals.column_search import Meant, Pairs, Rank, page_of
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.terminals.presence_columns import PresenceColumns
+from terrazzo_broker.peer_address import share_of
 
 ONLINE, LAST_SEEN, LAST_REFUSED = "online", "last_seen", "last_refused"
 _RUN = 2_000  # terminals that are looked at at a stretch
@@ -38,6 +39,7 @@ class TerminalQuery(NamedTuple):
     refused_after_us: int | None = None
     out_of_service: bool | None = None
     silent_since_us: int | None = None  # those that are connected and reported last before this
+    site: str | None = None  # those of an address (``share_of``): of their last refusal where refused ones are meant
     order_by: OrderBy = None  # a column, ``online``, ``last_seen`` or ``last_refused``; whether it falls
 
     @property
@@ -49,7 +51,7 @@ class TerminalQuery(NamedTuple):
     def is_of_database(self) -> bool:
         """Whether the database alone has the answer."""
         times = (self.refused_after_us, self.seen_after_us, self.seen_before_us, self.silent_since_us)
-        in_memory = (self.online, self.out_of_service, *times)
+        in_memory = (self.online, self.out_of_service, self.site, *times)
         return all(each is None for each in in_memory) and not self.is_by_presence
 
 
@@ -57,7 +59,8 @@ class TerminalSearch:
     """Pages of terminals, some of which are found in memory: the database is asked for their rows alone then.
 
     All of a company's terminals are looked at then, in columns and on another thread. ``refused``: the record ids of
-    terminals that were refused, with the time of the last one (UTC microseconds), as far as anybody knows.
+    terminals that were refused, with the time of the last one (UTC microseconds), as far as anybody knows;
+    ``refused_at``: the address at which a terminal (its record id) was refused last, empty where none is known.
     """
 
     def __init__(
@@ -67,8 +70,10 @@ class TerminalSearch:
         presence: PresenceRegister,
         *,
         refused: Callable[[], Iterable[tuple[int, int]]],
+        refused_at: Callable[[int], str],
     ) -> None:
         self._refused = refused
+        self._refused_at = refused_at
         self._terminals = terminals
         self._registry = registry
         self._presence = presence
@@ -131,6 +136,7 @@ class TerminalSearch:
             refused=refused,
             resting=self._resting() if query.out_of_service is not None else array("q"),
             silent=None if query.silent_since_us is None else await self._silent(query.silent_since_us),
+            at_site=None if query.site is None else await self._at_site(query.site, query.refused_after_us is not None),
         )
 
     async def _among(self, actor: Actor, query: TerminalQuery) -> array[int] | None:
@@ -161,6 +167,17 @@ class TerminalSearch:
                 if reported_us is not None and reported_us < since_us:
                     terminal = self._registry.terminal(each.client_id)
                     found.extend(() if terminal is None else (terminal.id,))
+            await pauses.pause()
+        return found
+
+    async def _at_site(self, site: str, is_refused: bool) -> array[int]:
+        """Those that were refused last, or else that are or were connected last, from addresses of a site."""
+        pauses, found = LoopPauses(), array("q")
+        for run in _runs([*self._registry.terminals()]):
+            for each in run:
+                address = self._refused_at(each.id) if is_refused else self._presence.ended(each.uid)[0]
+                if address and share_of(address) == site:
+                    found.append(each.id)
             await pauses.pause()
         return found
 

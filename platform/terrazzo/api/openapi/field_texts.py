@@ -117,6 +117,7 @@ MEANINGS = {
     "seen_before": "last seen at this time or earlier",
     "serial_no": "serial number",
     "silent_since": "connected, and reported last before this time",
+    "site": "an address, as floods of terminals name it; IPv6: its /64",
     "server": "terminal access server address",
     "session_expiry": "seconds that a session outlives its connection; 0 leaves it to the terminal",
     "severity": "how severe an event has to be at least; empty: any",

@@ -163,6 +163,16 @@ class GatewayServers:
             mqtt_port=mqtt_port,
         )
 
+    def _terminal_search(self) -> TerminalSearch:
+        metadata, messaging = self._parts.metadata, self._parts.messaging
+        return TerminalSearch(
+            metadata.entities.terminals,
+            metadata.registry,
+            messaging.presence,
+            refused=messaging.refusals.refused_terminals,
+            refused_at=messaging.refusals.last_address,
+        )
+
     def _services(self) -> Services:
         parts, metadata, messaging, views = self._parts, self._parts.metadata, self._parts.messaging, self._parts.views
         return Services(
@@ -172,12 +182,7 @@ class GatewayServers:
             registration=metadata.registration,
             claim_keys=metadata.entities.claim_keys,
             unknown_terminals=parts.terminals.unknown,
-            terminal_search=TerminalSearch(
-                metadata.entities.terminals,
-                metadata.registry,
-                messaging.presence,
-                refused=messaging.refusals.refused_terminals,
-            ),
+            terminal_search=self._terminal_search(),
             terminal_batches=TerminalBatches(metadata.entities.terminals),
             store=parts.store,
             bus=messaging.bus,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from terrazzo.api.kernel.conditions import ListRequest, conditions_of
 from terrazzo.api.kernel.fields import Flag, Moment, Names
@@ -32,8 +33,9 @@ class TerminalFilter(ListRequest):
     ``configuration``: of those whose configuration is delivered the ones that report what is wanted (``agrees``),
     something else (``differs``), or nothing so far (``unreported``). ``refused_after``: refused at this time or later
     (``get_terminal_status`` says why). ``out_of_service``: those that are (1) or are not (0). ``silent_since``: those
-    that are connected and reported last before this time. ``order_by`` may name ``online``, ``last_seen`` and
-    ``last_refused``, too.
+    that are connected and reported last before this time. ``site``: those that are or were connected last from this
+    address, as the floods of ``get_attention`` name it (IPv6: its /64); with ``refused_after`` that were refused last
+    there. ``order_by`` may name ``online``, ``last_seen`` and ``last_refused``, too.
     """
 
     tags: Names = msgspec.field(default_factory=Names)
@@ -43,6 +45,7 @@ class TerminalFilter(ListRequest):
     refused_after: Moment | None = None
     out_of_service: Flag | None = None
     silent_since: Moment | None = None
+    site: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     configuration: Configured | None = None
 
     def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
@@ -56,6 +59,7 @@ class TerminalFilter(ListRequest):
             refused_after_us=None if self.refused_after is None else self.refused_after.time_us,
             out_of_service=None if self.out_of_service is None else bool(self.out_of_service),
             silent_since_us=None if self.silent_since is None else self.silent_since.time_us,
+            site=self.site,
             configured=self.configuration,
             order_by=order_by,
         )

@@ -13,9 +13,12 @@ import pytest
 
 from terrazzo.domain.campaign_item import CAMPAIGN_REASONS
 from terrazzo.domain.command import COMMAND_REASONS
+from terrazzo.messenger.message import MESSAGE_REASONS
+from terrazzo.ports.providers import PROVIDER_REASONS
 from terrazzo.reasons import CATALOGUE, SEVERAL, access, files, payloads, records, requests, tables, work
 
 PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
+ADAPTERS = Path(__file__).parents[2] / "adapters" / "terrazzo_adapters" / "messenger"
 WORDS = Path(__file__).parents[2] / "platform" / "console" / "words"
 TABLES = (WORDS / "server-reasons.ts", WORDS / "value-reasons.ts")
 NOT_TOLD = {"backup", "cli", "client", "config", "influx", "runtime"}
@@ -55,6 +58,8 @@ OF_THE_PROGRAM = {
     "replication": "between nodes",
 }
 """Where a ``ValueError`` is no client's, with the reason."""
+GIVERS = ("fail", "RolloutVerdict", "recall", "SendVerdict", "_lost", "_verdict", "AddressRefused")
+"""What is called with a reason that is kept as an argument of no name."""
 _VALUE = "{}"
 _NO_WORDS = re.compile(r"(([\w.]|\{\})+: )?(\{\}|[^a-zA-Z])*")
 """Nothing but what differs, perhaps behind a field: its words are made elsewhere."""
@@ -76,14 +81,18 @@ def texts_of(node: ast.expr) -> Iterator[str]:
             yield _VALUE
 
 
+def calls_in(text: str) -> list[ast.Call]:
+    """All calls in a file's text."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+
+
 @cache
 def sources() -> tuple[tuple[str, str, list[ast.Call]], ...]:
     """The platform's files: path, text, and all calls in them."""
     found = []
     for file in sorted(PLATFORM.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        made = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-        found.append((str(file.relative_to(PLATFORM)), text, made))
+        found.append((str(file.relative_to(PLATFORM)), text, calls_in(text)))
     return tuple(found)
 
 
@@ -174,15 +183,17 @@ def test_each_code_has_chinese_words_with_the_same_parameters() -> None:
     assert no_words == {SEVERAL, "text", "attachment_wrong", "run_at_wrong", "point_wrong", "code_wrong"}
 
 
-def test_why_commands_and_campaigns_end_is_said_in_chinese() -> None:
+def test_why_commands_campaigns_and_messages_end_is_said_in_chinese() -> None:
     table = (WORDS / "kept-reasons.ts").read_text(encoding="utf-8")
     known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
-    assert list(known) == [each.replace(":g}", "}") for each in (*COMMAND_REASONS, *CAMPAIGN_REASONS)]
+    wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS)
+    assert list(known) == [each.replace(":g}", "}") for each in wanted]
     assert all(re.search("[\u4e00-\u9fff]", words) for words in known.values())
-    givers = ("commands/", "campaigns/", "domain/campaign_", "domain/command.py")
+    givers = ("commands/", "campaigns/", "messenger/", "domain/campaign_", "domain/command.py")
     given = [node for path, _, made in sources() if path.startswith(givers) for node in made]
+    given += [node for file in ADAPTERS.glob("*.py") for node in calls_in(file.read_text(encoding="utf-8"))]
     written = [each.value for node in given for each in node.keywords if each.arg == "reason"]
-    written += [each for node in given if _called(node) in ("fail", "RolloutVerdict", "recall") for each in node.args]
+    written += [each for node in given if _called(node) in GIVERS for each in node.args]
     assert [text for each in written for text in texts_of(each) if not _NO_WORDS.fullmatch(text)] == []
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from terrazzo.ports.providers import NOT_AN_IP_ADDRESS, NOT_PUBLIC
 from terrazzo_adapters.messenger.special_networks import embedded_ipv4, is_public
 
 IPAddress = IPv4Address | IPv6Address
@@ -50,7 +51,7 @@ class Guard:
         except ValueError:
             return
         if not self._may(address, is_scoped=bool(zone)):
-            raise AddressRefused(f"{host} is not a public address (messenger.allow_private)")
+            raise AddressRefused(NOT_PUBLIC.format(host=host))
 
     def new_socket(self, target: SocketAddress) -> socket.socket:
         """The socket of a connection, for aiohttp's connector: the last place that sees where it really goes.
@@ -63,7 +64,7 @@ class Guard:
         try:
             ip_address(host.partition("%")[0])
         except ValueError:
-            raise AddressRefused(f"{host:.100} is not an address") from None
+            raise AddressRefused(NOT_AN_IP_ADDRESS.format(host=host[:100])) from None
         self.check(host)
         return socket.socket(family, kind, protocol)
 

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from terrazzo.ports.providers import HttpAnswer, HttpCall, SendOutcome
+from terrazzo.ports.providers import NO_ANSWER, NOT_AN_ADDRESS, HttpAnswer, HttpCall, SendOutcome
 from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, GuardedResolver
 
 MOST_BYTES = 65_536  # of an answer; the rest is left
@@ -49,9 +49,9 @@ class GuardedHttp:
         except AddressRefused as error:
             return HttpAnswer(outcome=SendOutcome.FAILED, reason=str(error))
         except aiohttp.InvalidURL as error:
-            return HttpAnswer(outcome=SendOutcome.FAILED, reason=f"not an address: {error}")
+            return HttpAnswer(outcome=SendOutcome.FAILED, reason=NOT_AN_ADDRESS.format(error=error))
         except TimeoutError:
-            return _lost(progress, f"no answer within {call.timeout_s:g} s")
+            return _lost(progress, NO_ANSWER.format(seconds=call.timeout_s))
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             refused = _refusal(error)
             if refused is not None:

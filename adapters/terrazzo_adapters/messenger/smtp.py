@@ -15,7 +15,15 @@ from email.utils import format_datetime, parseaddr
 
 import aiosmtplib
 
-from terrazzo.ports.providers import Mail, SendOutcome, SendVerdict
+from terrazzo.ports.providers import (
+    LOGIN_REFUSED,
+    NO_ANSWER_TO_MAIL,
+    NOT_AN_EMAIL,
+    NOT_CAPABLE,
+    Mail,
+    SendOutcome,
+    SendVerdict,
+)
 from terrazzo.times import to_datetime
 
 _QUIT_S = 2.0
@@ -45,7 +53,7 @@ class SmtpMailer:
         try:
             content = build(mail)
         except (ValueError, UnicodeError) as error:
-            return _all(mail, SendVerdict(SendOutcome.FAILED, "", f"not an e-mail: {error}"))
+            return _all(mail, SendVerdict(SendOutcome.FAILED, "", NOT_AN_EMAIL.format(error=error)))
         try:
             client = self._client()
             await client.connect()
@@ -54,13 +62,11 @@ class SmtpMailer:
             finally:
                 await _part(client)
         except aiosmtplib.SMTPAuthenticationError as error:
-            return _all(mail, _verdict(error.code, f"login refused: {error.message}"))
+            return _all(mail, _verdict(error.code, LOGIN_REFUSED.format(said=error.message)))
         except aiosmtplib.SMTPResponseException as error:
             return _all(mail, _verdict(error.code, error.message))
         except aiosmtplib.SMTPNotSupported as error:
-            return _all(
-                mail, SendVerdict(SendOutcome.FAILED, "", f"the server can't do what is configured: {error.message}")
-            )
+            return _all(mail, SendVerdict(SendOutcome.FAILED, "", NOT_CAPABLE.format(said=error.message)))
         except (aiosmtplib.SMTPException, OSError) as error:
             return _all(mail, SendVerdict(SendOutcome.LATER, "", _words(error)))
 
@@ -99,7 +105,7 @@ class SmtpMailer:
         except aiosmtplib.SMTPResponseException as error:
             return _verdict(error.code, error.message)
         except (aiosmtplib.SMTPException, OSError) as error:
-            return SendVerdict(SendOutcome.UNKNOWN, "", f"no answer after the mail was handed over: {_words(error)}")
+            return SendVerdict(SendOutcome.UNKNOWN, "", NO_ANSWER_TO_MAIL.format(error=_words(error)))
         return SendVerdict(SendOutcome.SENT, str(code), message)
 
 

@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KEPT_REASONS, keptReason } from "../words/kept-reasons.ts";
+import { KEPT_REASONS, keptReason, sentReason } from "../words/kept-reasons.ts";
 
 test("what is kept is worded with what differs in it", () => {
   assert.equal(keptReason("refused by the terminal", "zh"), "终端拒绝");
   assert.equal(keptReason("recalled by anna $&", "zh"), "由 anna $& 撤回");
   assert.equal(keptReason("did not report version 2.1 within 600 s", "zh"), "未在 600 秒内上报版本 2.1");
   assert.equal(keptReason("3 of the 10 terminals that ended have failed", "zh"), "已结束的 10 台终端中有 3 台失败");
+});
+
+test("why a message was not sent is worded, for each recipient and within one another", () => {
+  assert.equal(sentReason("given up after 3 attempts: no answer within 10 s", "zh"), "尝试 3 次后放弃：10 秒内没有应答");
+  assert.equal(sentReason("a@b.c: 535 login refused: bad; d@b.c: 550 no such user", "zh"), "a@b.c：535 登录被拒绝：bad；d@b.c：550 no such user");
+  assert.equal(sentReason("given up after 2 attempts: a@b.c: not an e-mail: x", "zh"), "尝试 2 次后放弃：a@b.c：不是有效的邮件：x");
+  assert.equal(sentReason("the provider answered 500, code 7", "zh"), "服务商返回 500，代码 7");
+  for (const text of ["", "Connection refused", "a; b"]) assert.equal(sentReason(text, "en"), text);
+  const deep = "given up after 1 attempts: ".repeat(8) + "x";
+  assert.ok(sentReason(deep, "zh").endsWith("x"));
 });
 
 test("what people said stays, and English is what came", () => {

@@ -1,6 +1,7 @@
 /**
- * Why commands and campaigns ended or wait again, in Chinese, by what the platform keeps of it (platform/terrazzo/domain/command.py and
- * campaign_item.py); {name} stands for what differs. tests/console/test_console_reasons.py fails where one is missing or too much.
+ * Why commands, campaigns and messages ended or wait again, in Chinese, by what the platform keeps of it (platform/terrazzo/domain/command.py
+ * and campaign_item.py, messenger/message.py, ports/providers.py); {name} stands for what differs. tests/console/test_console_reasons.py fails
+ * where one is missing or too much.
  */
 import type { Language } from "./words.ts";
 
@@ -18,20 +19,53 @@ export const KEPT_REASONS: Readonly<Record<string, string>> = {
   "the terminal reports a failure": "终端报告失败",
   "did not report version {version} within {seconds} s": "未在 {seconds} 秒内上报版本 {version}",
   "{failed} of the {ended} terminals that ended have failed": "已结束的 {ended} 台终端中有 {failed} 台失败",
+  "the attempt was interrupted: it may have arrived": "发送过程被中断：可能已送达",
+  "the platform ended while it was being sent: it may have arrived": "平台在发送过程中停止：可能已送达",
+  "interrupted before it was sent": "发送前被中断",
+  "the configuration has no {channel} in project {project}": "配置中项目 {project} 没有 {channel} 通道",
+  "internal error during the attempt; the log has it": "发送时发生内部错误；详见日志",
+  "given up after {attempts} attempts: {reason}": "尝试 {attempts} 次后放弃：{reason}",
+  "the project is no longer configured": "该项目已不在配置中",
+  "the rule was deleted": "规则已被删除",
+  "the provider answered {status}, code {code}": "服务商返回 {status}，代码 {code}",
+  "no answer within {seconds} s": "{seconds} 秒内没有应答",
+  "{host} is not a public address (messenger.allow_private)": "{host} 不是公网地址（messenger.allow_private）",
+  "{host} is not an address": "{host} 不是地址",
+  "not an address: {error}": "不是有效的地址：{error}",
+  "not an e-mail: {error}": "不是有效的邮件：{error}",
+  "login refused: {said}": "登录被拒绝：{said}",
+  "the server can't do what is configured: {said}": "服务器不支持所配置的功能：{said}",
+  "no answer after the mail was handed over: {error}": "邮件交付后没有应答：{error}",
 };
 const MOST_CHARS = 300;
+const MOST_WITHIN = 2; // reasons in each other
 
 const patterns = Object.entries(KEPT_REASONS).map(([english, chinese]) => {
   const names = [...english.matchAll(/\{(\w+)\}/g)].map((found) => found[1] ?? "");
   return { pattern: new RegExp(`^${english.replace(/\{\w+\}/g, "(.+)")}$`), names, chinese };
 });
 
-/** A reason in the language that is shown; what people or terminals said stays as it is. */
-export function keptReason(text: string, shown: Language): string {
+/** A reason in the language that is shown; what people, terminals or servers said stays as it is. */
+export function keptReason(text: string, shown: Language, depth = 0): string {
   if (shown !== "zh" || text.length > MOST_CHARS) return text;
   for (const { pattern, names, chinese } of patterns) {
     const found = pattern.exec(text);
-    if (found) return chinese.replace(/\{(\w+)\}/g, (_, name: string) => found[1 + names.indexOf(name)] ?? "");
+    if (!found) continue;
+    const value = (name: string): string => found[1 + names.indexOf(name)] ?? "";
+    return chinese.replace(/\{(\w+)\}/g, (_, name: string) => (name === "reason" && depth < MOST_WITHIN ? sentReason(value(name), shown, depth + 1) : value(name)));
   }
   return text;
+}
+
+/** Why a message was not sent: one reason, or one for each recipient of an e-mail, with the server's code. */
+export function sentReason(text: string, shown: Language, depth = 0): string {
+  const worded = keptReason(text, shown, depth);
+  if (shown !== "zh" || worded !== text) return worded;
+  return text
+    .split("; ")
+    .map((each) => {
+      const found = /^([^\s:]+@[^\s:]+): (\d{3} )?(.*)$/s.exec(each);
+      return found ? `${found[1] ?? ""}：${found[2] ?? ""}${keptReason(found[3] ?? "", shown, depth)}` : each;
+    })
+    .join("；");
 }

@@ -12,7 +12,7 @@ import msgspec
 from terrazzo.config.messenger import EmailSection, HttpSection, parse_body
 from terrazzo.domain.template import as_text, fill, fill_text, flatten
 from terrazzo.messenger.masking import Mask, secrets_of, shown_url
-from terrazzo.messenger.message import Message, Receipt
+from terrazzo.messenger.message import ANSWERED, RULE_DELETED, Message, Receipt
 from terrazzo.messenger.signature import signed_headers
 from terrazzo.ports.providers import (
     Attachment,
@@ -143,7 +143,7 @@ class WebhookChannel:
         """Makes one attempt: one request, signed anew, because the signature covers the time."""
         found = await self._secret_of(message.rule_id or 0)
         if found is None:
-            return Receipt(outcome=SendOutcome.FAILED, reason="the rule was deleted")
+            return Receipt(outcome=SendOutcome.FAILED, reason=RULE_DELETED)
         url, secret = found
         body = msgspec.json.encode(message.content)
         headers = signed_headers(body, secret, time_s=self._clock() // 1_000_000, delivery=message.uid)
@@ -198,7 +198,7 @@ def judge(
         outcome=outcome,
         svc_code=code[:64],
         svc_msg=said,
-        reason="" if is_success else f"the provider answered {answer.status}, code {code[:64]}",
+        reason="" if is_success else ANSWERED.format(status=answer.status, code=code[:64]),
         request=request,
         response={"status": answer.status, "body": body},
         pending=message.pending if outcome is SendOutcome.LATER else (),

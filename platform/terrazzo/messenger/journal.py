@@ -23,7 +23,7 @@ from terrazzo.database.tables.messages import MESSAGE, MESSAGE_FILE
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import Conflict
-from terrazzo.messenger.message import Message, MessageState, Receipt
+from terrazzo.messenger.message import NO_PROJECT, Message, MessageState, Receipt
 from terrazzo.messenger.rate import MINUTE_US
 from terrazzo.ports.providers import Attachment
 from terrazzo.reasons import say
@@ -169,7 +169,7 @@ class MessageJournal(CompanyRecords):
 
     async def drop_orphans(self, project_ids: Collection[int], now: int) -> int:
         """Fails messages that wait for projects that are no longer configured; returns how many there were."""
-        change = {"state": MessageState.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
+        change = {"state": MessageState.FAILED.value, "ended_us": now, "reason": NO_PROJECT}
         orphans = _columns.state == MessageState.QUEUED.value, sa.not_(one_of(_columns.project_id, project_ids))
         async with self._database.writing() as connection:
             return (await connection.execute(MESSAGE.update().where(*orphans).values(**change))).rowcount

@@ -10,6 +10,28 @@ import msgspec
 
 from terrazzo.ports.providers import Attachment, SendOutcome
 
+INTERRUPTED = "the attempt was interrupted: it may have arrived"
+PLATFORM_ENDED = "the platform ended while it was being sent: it may have arrived"
+NOT_SENT = "interrupted before it was sent"
+NO_CHANNEL = "the configuration has no {channel} in project {project}"
+INTERNAL = "internal error during the attempt; the log has it"
+GIVEN_UP = "given up after {attempts} attempts: {reason}"
+NO_PROJECT = "the project is no longer configured"
+RULE_DELETED = "the rule was deleted"
+ANSWERED = "the provider answered {status}, code {code}"
+MESSAGE_REASONS = (
+    INTERRUPTED,
+    PLATFORM_ENDED,
+    NOT_SENT,
+    NO_CHANNEL,
+    INTERNAL,
+    GIVEN_UP,
+    NO_PROJECT,
+    RULE_DELETED,
+    ANSWERED,
+)
+"""Why a message failed or waits again, as the journal has it; adapters and servers may give their own."""
+
 
 class MessageState(Enum):
     """Where a message stands."""

@@ -14,7 +14,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import Message, MessageChannel, Receipt
+from terrazzo.messenger.message import PLATFORM_ENDED, Message, MessageChannel, Receipt
 from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
@@ -29,7 +29,6 @@ WEBHOOK_ATTEMPTS, WEBHOOK_EXPIRY_S = 8, 6 * 3_600
 ANSWER_S = 60.0  # how long a request waits for the first attempt
 MAX_KEY = 128
 _BUSY_S = 10.0  # to wait before asking again where too many wait
-_INTERRUPTED = "the platform ended while it was being sent: it may have arrived"
 
 
 class Messenger:
@@ -150,9 +149,9 @@ class Messenger:
         sender = self._senders.get(message.project_id)
         if sender is None:  # its project is no longer configured
             sender = self._sender(message.project_id, {}, RateWindow(0), 1)
-        _log.warning("message %s: %s", message.uid, _INTERRUPTED)
-        reason = _INTERRUPTED
-        await sender.settle(message, Receipt(outcome=SendOutcome.UNKNOWN, reason=reason, pending=message.pending))
+        _log.warning("message %s: %s", message.uid, PLATFORM_ENDED)
+        receipt = Receipt(outcome=SendOutcome.UNKNOWN, reason=PLATFORM_ENDED, pending=message.pending)
+        await sender.settle(message, receipt)
 
     def _sender(
         self, number: int, channels: Mapping[str, MessageChannel], window: RateWindow, attempts: int

@@ -14,7 +14,17 @@ from terrazzo.database.port import Row
 from terrazzo.domain.message_draft import WEBHOOKS
 from terrazzo.errors import Unavailable
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import Message, MessageChannel, MessageState, Receipt
+from terrazzo.messenger.message import (
+    GIVEN_UP,
+    INTERNAL,
+    INTERRUPTED,
+    NO_CHANNEL,
+    NOT_SENT,
+    Message,
+    MessageChannel,
+    MessageState,
+    Receipt,
+)
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import Attachment, SendOutcome
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -31,8 +41,6 @@ _DATABASE_AWAY = Retry(first_s=0.5, most_s=5.0)
 BETWEEN_ATTEMPTS = Retry(first_s=5.0, most_s=900.0, factor=4.0)
 """Of one message, after each attempt that may be repeated: 5 s, 20 s, 80 s, ... at most 15 minutes."""
 
-_INTERRUPTED = "the attempt was interrupted: it may have arrived"
-_NOT_SENT = "interrupted before it was sent"
 _ENDS = {
     SendOutcome.SENT: MessageState.SENT,
     SendOutcome.FAILED: MessageState.FAILED,
@@ -182,7 +190,7 @@ class ProjectSender:
         """Journals the outcome of the task's attempt; unknown where there is no receipt."""
         attempt = self._under_way[number]
         message = attempt.message
-        receipt = attempt.receipt or Receipt(outcome=SendOutcome.UNKNOWN, reason=_INTERRUPTED, pending=message.pending)
+        receipt = attempt.receipt or Receipt(outcome=SendOutcome.UNKNOWN, reason=INTERRUPTED, pending=message.pending)
         try:
             await self._insist(lambda: self.settle(message, receipt))
         except Exception:
@@ -201,19 +209,18 @@ class ProjectSender:
             known = self._not_journaled | {each.message.id for each in self._under_way.values()}
             for message in await self._journal.interrupted():
                 if message.project_id == self.project_id and message.id not in known:
-                    await self.settle(message, Receipt(outcome=SendOutcome.LATER, reason=_NOT_SENT))
+                    await self.settle(message, Receipt(outcome=SendOutcome.LATER, reason=NOT_SENT))
 
     async def _send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
         channel = self._channels.get(message.channel)
         if channel is None:
-            reason = f"the configuration has no {message.channel} in project {message.project_id}"
+            reason = NO_CHANNEL.format(channel=message.channel, project=message.project_id)
             return Receipt(outcome=SendOutcome.FAILED, reason=reason)
         try:
             return await channel.send(message, attachments)
         except Exception:  # noqa: BLE001 - nobody can say how far it got
             _log.exception("message %s: the attempt failed", message.uid)
-            reason = "internal error during the attempt; the log has it"
-            return Receipt(outcome=SendOutcome.UNKNOWN, reason=reason, pending=message.pending)
+            return Receipt(outcome=SendOutcome.UNKNOWN, reason=INTERNAL, pending=message.pending)
 
     async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
         """Repeats ``write`` until the database takes it: the outcome is known nowhere else."""
@@ -236,7 +243,7 @@ class ProjectSender:
         if message.attempts < self._attempts and next_us < message.expires_us:
             return MessageState.QUEUED, next_us, receipt
         state = MessageState.UNKNOWN if receipt.outcome is SendOutcome.UNKNOWN else MessageState.FAILED
-        reason = f"given up after {message.attempts} attempts: {receipt.reason}"
+        reason = GIVEN_UP.format(attempts=message.attempts, reason=receipt.reason)
         return state, now, msgspec.structs.replace(receipt, reason=reason)
 
     def _count(self, state: MessageState) -> None:

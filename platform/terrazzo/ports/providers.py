@@ -12,6 +12,26 @@ from typing import Protocol
 
 import msgspec
 
+NO_ANSWER = "no answer within {seconds:g} s"
+NOT_PUBLIC = "{host} is not a public address (messenger.allow_private)"
+NOT_AN_IP_ADDRESS = "{host} is not an address"
+NOT_AN_ADDRESS = "not an address: {error}"
+NOT_AN_EMAIL = "not an e-mail: {error}"
+LOGIN_REFUSED = "login refused: {said}"
+NOT_CAPABLE = "the server can't do what is configured: {said}"
+NO_ANSWER_TO_MAIL = "no answer after the mail was handed over: {error}"
+PROVIDER_REASONS = (
+    NO_ANSWER,
+    NOT_PUBLIC,
+    NOT_AN_IP_ADDRESS,
+    NOT_AN_ADDRESS,
+    NOT_AN_EMAIL,
+    LOGIN_REFUSED,
+    NOT_CAPABLE,
+    NO_ANSWER_TO_MAIL,
+)
+"""What adapters say of attempts that failed, beside the words of servers, networks and TLS, which stay as they are."""
+
 
 class SendOutcome(Enum):
     """The outcome of one attempt."""

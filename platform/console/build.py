@@ -133,7 +133,7 @@ def _bundle(tools: Tools) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     meta = fresh / "meta.json"
     esbuild = [*tools.node, str(_MODULES / "esbuild" / "bin" / "esbuild")]
-    entries = ["shell/main.tsx", "style/style.css"]
+    entries = ["shell/main.tsx", "style/style.css", "style/pages.css"]
     _run([*esbuild, *entries, *_OPTIONS, f"--outdir={fresh}", f"--metafile={meta}"], "the console does not compile")
     outputs = json.loads(meta.read_text())["outputs"]
     meta.unlink()
@@ -162,7 +162,7 @@ def _publish(fresh: Path) -> set[str]:
 def _page(outputs: dict[str, dict[str, object]], icon: str) -> str:
     """The page, which names the first files; those that the script needs at once are loaded beside it."""
     names = {str(found["entryPoint"]): path for path, found in outputs.items() if found.get("entryPoint")}
-    script, style = (_one(names, entry) for entry in ("main.tsx", "style.css"))
+    script, style, pages = (_one(names, entry) for entry in ("main.tsx", "style.css", "pages.css"))
     links = outputs[script]["imports"]
     assert isinstance(links, list)
     preload = [Path(each["path"]).name for each in links if each["kind"] == "import-statement"]
@@ -172,6 +172,7 @@ def _page(outputs: dict[str, dict[str, object]], icon: str) -> str:
         "BUILD": build_id,
         "SCRIPT": f"console/{Path(script).name}",
         "STYLE": f"console/{Path(style).name}",
+        "PAGES": f"console/{Path(pages).name}",
         "ICON": f"console/{icon}",
         "PRELOAD": "".join(f'<link rel="modulepreload" href="console/{name}">\n' for name in preload),
     }

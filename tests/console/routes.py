@@ -10,6 +10,7 @@ ROUTES = {
     "handover": "#/events/handover",
     "terminals": "#/terminals",
     "unknown": "#/terminals?unknown=1",
+    "configurations": "#/terminals?configurations=1",
     "terminal": "#/terminals/demo-chiller-1",
     "refused": "#/terminals/demo-meter-boiler",
     "messages": "#/terminals/demo-chiller-1?tab=messages",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from browser import Tab
 from demo_plant import DemoPlant
+from pictures import png
 from playwright.sync_api import expect
+
+GROUPS = "/object/api/v1/group/getList"
 
 
 def object_id(plant: DemoPlant, name: str) -> str:
@@ -60,6 +64,96 @@ def test_a_service_record_is_written(tab: Tab, plant: DemoPlant) -> None:
     records = page.get_by_role("region", name="Service records")
     expect(records).to_contain_text("regular maintenance: Filter <b>changed</b>")
     expect(records).to_contain_text("demo-operator")
+
+
+def test_a_service_record_is_changed_and_removed(tab: Tab, plant: DemoPlant) -> None:
+    tab.login("demo-operator", plant.password("demo-operator"))
+    tab.open(f"#/objects/{object_id(plant, 'Chiller 2')}")
+    page = tab.page
+    records = page.get_by_role("region", name="Service records")
+    records.get_by_role("button", name="Write a record").click()
+    page.get_by_role("dialog").get_by_label("What was done").fill("Looked at it")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    records.get_by_role("button", name="Looked at it").click()
+    dialog = page.get_by_role("dialog", name="Change Looked at it")
+    dialog.get_by_label("What was done").fill("Mended it")
+    dialog.get_by_label("Description").fill("The <b>valve</b> stuck")
+    dialog.get_by_role("button", name="Save").click()
+    expect(records).to_contain_text("The <b>valve</b> stuck")
+    records.get_by_role("button", name="Mended it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove Mended it").get_by_role("button", name="Remove").click()
+    expect(records).not_to_contain_text("Mended it")
+
+
+def test_a_value_that_no_terminal_reports_is_written(admin: Tab, plant: DemoPlant) -> None:
+    number = object_id(plant, "Chiller 3")
+    admin.open(f"#/objects/{number}")
+    page = admin.page
+    card = page.get_by_role("region", name="Offline data")
+    card.get_by_role("button", name="Write a value").click()
+    dialog = page.get_by_role("dialog", name="Offline data of Chiller 3")
+    dialog.get_by_label(re.compile("^Project")).select_option(label="a new project …")
+    dialog.get_by_label("Name of the new project").fill("Oil <i>level</i>")
+    dialog.get_by_label(re.compile("^Value")).fill("7.5")
+    dialog.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("Oil <i>level</i> = 7.5")
+    expect(card).to_contain_text("demo-admin")
+    card.get_by_role("button", name="Write a value").click()
+    dialog.get_by_label(re.compile("^Project")).select_option(label="Oil <i>level</i>")
+    expect(dialog.get_by_label("Name of the new project")).to_have_count(0)
+    dialog.get_by_label(re.compile("^Value")).fill("8")
+    dialog.get_by_role("button", name="Save").click()
+    expect(card.locator("li").first).to_contain_text("Oil <i>level</i> = 8")
+    expect(card.locator("li")).to_have_count(2)
+    card.get_by_role("button", name="Oil <i>level</i> = 7.5").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(card.locator("li")).to_have_count(1)
+    assert admin.accessibility() == []
+
+
+def test_files_of_an_object_are_added_opened_and_removed(admin: Tab, plant: DemoPlant, tmp_path: Path) -> None:
+    number = object_id(plant, "Chiller 1")
+    admin.open(f"#/objects/{number}")
+    page = admin.page
+    card = page.get_by_role("region", name="Files")
+    expect(card).to_contain_text("No file belongs to it")
+    named = {"manual.txt": b"turn it <b>off</b>", "plate.png": png(8, 8), "bad.exe": b"MZ"}
+    files = {name: tmp_path / name for name in named}
+    for name, content in named.items():
+        files[name].write_bytes(content)
+    chooser = card.locator("input[type=file]")
+    chooser.set_input_files([files["manual.txt"], files["bad.exe"]])
+    expect(card.get_by_role("alert")).to_contain_text("exe")
+    expect(card).to_contain_text("No file belongs to it")
+    chooser.set_input_files([files["manual.txt"], files["plate.png"]])
+    expect(card.locator("li")).to_have_count(2)
+    expect(card.get_by_role("alert")).to_have_count(0)
+    with page.expect_download() as saving:
+        card.get_by_role("link", name="Save manual.txt").click()
+    assert saving.value.path().read_bytes() == named["manual.txt"]
+    with page.context.expect_page() as opening:
+        card.get_by_role("link", name="plate.png", exact=True).click()
+    assert opening.value.evaluate("document.images.length") == 1
+    opening.value.close()
+    chooser.set_input_files(files["manual.txt"])
+    expect(card.locator("li")).to_have_count(3)
+    for left in (2, 1, 0):
+        card.get_by_role("button", name=re.compile("^Remove the file")).first.click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        expect(card.locator("li")).to_have_count(left)
+    uploads = plant.data / "files"
+    assert [each for each in uploads.rglob("*") if each.is_file() and each.read_bytes() in named.values()] == []
+
+
+def test_who_may_only_look_sees_files_and_writes_nothing(tab: Tab, plant: DemoPlant) -> None:
+    tab.login("demo-viewer", plant.password("demo-viewer"))
+    tab.open(f"#/objects/{object_id(plant, 'Chiller 1')}")
+    expect(tab.page.get_by_role("region", name="Files")).to_be_visible()
+    for name in ("Files", "Service records", "Offline data"):
+        expect(tab.page.get_by_role("region", name=name).get_by_role("button")).to_have_count(0)
+    expect(tab.page.locator("input[type=file]")).to_have_count(0)
 
 
 def test_a_dashboard_is_put_on_an_object_and_shows_it(admin: Tab, plant: DemoPlant) -> None:
@@ -166,3 +260,40 @@ def test_an_object_is_put_into_a_group_that_is_made_renamed_and_removed(admin: T
     page.get_by_role("dialog", name="Remove Roof").get_by_role("button", name="Remove").click()
     expect(groups.get_by_role("link", name="Roof", exact=True)).to_have_count(0)
     expect(page.locator("tbody")).to_contain_text("Chiller 1")
+
+
+def test_groups_are_a_tree(admin: Tab, plant: DemoPlant) -> None:
+    page = admin.page
+    admin.open("#/objects")
+    groups = page.get_by_role("navigation", name="Groups")
+    for name in ("Campus / North / Roof", "Campus / North", "Campus / South"):
+        groups.get_by_role("link", name="All objects").click()
+        groups.get_by_role("button", name="New group").click()
+        page.get_by_role("dialog").get_by_label(re.compile("^Name")).fill(name)
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    roof = groups.locator("li li li").get_by_role("link", name="Roof", exact=True)
+    expect(roof).to_be_visible()
+    (group,) = plant.client.component("GET", GROUPS, where_and='[["name", "=", "Campus / North / Roof"]]')["data"]
+    for name in ("Chiller 2", "Chiller 3"):
+        member = {"group_id": group["id"], "object_id": int(object_id(plant, name))}
+        plant.client.component("POST", "/object/api/v1/groupmap/add", body=member)
+    groups.get_by_role("link", name="North", exact=True).click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    groups.get_by_role("link", name="Campus", exact=True).click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    groups.get_by_role("link", name="South", exact=True).click()
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    groups.get_by_role("link", name="North", exact=True).click()
+    groups.get_by_role("button", name="Rename").click()
+    dialog = page.get_by_role("dialog", name="Group North")
+    dialog.get_by_label(re.compile("^Name")).fill("Old town")
+    dialog.get_by_label("Below").select_option(label="Campus / South")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    names = {each["name"] for each in plant.client.component("GET", GROUPS, page_size="100")["data"]}
+    assert {"Campus / South / Old town", "Campus / South / Old town / Roof", "Campus / South"} <= names
+    groups.get_by_role("button", name="What is below South").click()
+    expect(groups.get_by_role("link", name="Old town", exact=True)).to_have_count(0)
+    assert admin.accessibility() == []

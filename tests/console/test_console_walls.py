@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
+from pictures import png
 from playwright.sync_api import Browser, expect
 
 from running import wait_for
@@ -74,17 +73,6 @@ def test_a_link_that_was_ended_says_so(admin: Tab, address: str, browser: Browse
     expect(tab.page.get_by_text("This link shows nothing any more")).to_be_visible()
     assert tab.complaints() == []
     tab.page.context.close()
-
-
-def png(width: int, height: int) -> bytes:
-    """A grey picture [PNG, 5]."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    rows = zlib.compress((b"\0" + b"\xc0" * width) * height)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
 def test_objects_stand_on_a_picture_that_was_uploaded(

@@ -98,6 +98,8 @@ export interface Columns {
   values: number[];
 }
 
+const SLOWEST_BYTES_MS = 16; // that a file is sent with: 16 kB a second
+
 const COLUMNS = "application/vnd.terrazzo.columns";
 
 const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]; // Node.js says so
@@ -194,7 +196,7 @@ export class Gateway {
 
   private async ask(path: string, fields: object | undefined, accept: string, signal?: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { ...this.shown(), Accept: accept };
-    const limit = AbortSignal.timeout(this.timeoutMs);
+    const limit = AbortSignal.timeout(this.timeoutMs + (fields instanceof Blob ? fields.size / SLOWEST_BYTES_MS : 0));
     const init: RequestInit = { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
     if (fields !== undefined) {
       const isFile = fields instanceof Blob;

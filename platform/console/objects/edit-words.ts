@@ -1,4 +1,4 @@
-/** Words of writing objects and their service records. */
+/** Words of writing objects and their groups. */
 import { words } from "../words/words.ts";
 
 export const w = words({
@@ -23,21 +23,11 @@ export const w = words({
   groupRename: ["Rename", "重命名"],
   groupNamed: ["Group {name}", "分组 {name}"],
   groupRemoveAsk: ["The group goes; its objects stay.", "分组将被删除；其中的对象保留。"],
+  groupBelow: ["What is below {name}", "{name} 的下级"],
+  groupPlace: ["Below", "上级分组"],
+  groupTop: ["none: at the top", "无（顶层）"],
+  groupHint: ["“Hall 2 / Line 1” makes two levels of it", "“2号厅 / 1号线”会成为两级"],
+  groupTooLong: ["The name with all levels above it has {n} characters; at most 64 are kept.", "连同所有上级的名称共有 {n} 个字符，最多保留 64 个。"],
   groupJoin: ["Put into a group", "加入分组"],
   groupLeave: ["Take out of {name}", "移出 {name}"],
-  record: ["Write a record", "填写记录"],
-  recordOf: ["Service record of {name}", "{name} 的维修记录"],
-  what: ["What was done", "做了什么"],
-  kind: ["Kind", "类别"],
-  staff: ["By whom", "人员"],
 });
-
-/** The kinds of service records, as the platform's interface has them. */
-export const CATEGORIES: Readonly<Record<string, readonly [english: string, chinese: string]>> = {
-  定期保养: ["regular maintenance", "定期保养"],
-  报警处理: ["alarm handled", "报警处理"],
-  故障排除: ["fault mended", "故障排除"],
-  日常巡检: ["daily inspection", "日常巡检"],
-  设备维修: ["equipment repaired", "设备维修"],
-  其他: ["other", "其他"],
-};

@@ -1,5 +1,6 @@
-/** Groups of objects: listed, made, renamed and removed; and those that an object is in. */
+/** Groups of objects as a tree: listed, made, moved, renamed and removed; and those that an object is in. */
 import { useState } from "preact/hooks";
+import { GatewayError } from "terrazzo-client";
 import { Name } from "../parts/basics.tsx";
 import { Ask, FormDialog } from "../parts/forms.tsx";
 import { may, pathPage, send } from "../shell/api.ts";
@@ -9,12 +10,8 @@ import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./edit-words.ts";
+import { allOf, type Branch, branchOf, type Group, groupIds, isAbove, keyOf, pathOf, renamed, SEPARATOR, treeOf } from "./group-tree.ts";
 import { w as objects } from "./words.ts";
-
-export interface Group {
-  id: number;
-  name: string;
-}
 
 interface Membership {
   id: number;
@@ -23,6 +20,9 @@ interface Membership {
 
 const PATH = "object/api/v1/group";
 const MOST = "1000";
+const MOST_CHARS = 64; // of a name
+const NOT_ACCEPTED = 10401;
+const OPEN_UP_TO = 24; // branches that are all shown at first
 
 /** All groups, by name. */
 export async function readGroups(abort: AbortSignal): Promise<Group[]> {
@@ -30,30 +30,34 @@ export async function readGroups(abort: AbortSignal): Promise<Group[]> {
   return found.rows;
 }
 
-/** The groups beside the list of objects; `shown` is the id of one, empty for all objects. */
+/** The ids of the groups that an address names: of one, or of a branch with all below it. */
+export function groupsMeant(groups: readonly Group[], shown: string): number[] {
+  const branch = branchOf(treeOf(groups), shown);
+  return branch ? groupIds(branch) : [];
+}
+
+/** The groups beside the list of objects; `shown` names a branch, empty for all objects. */
 export function Groups({ groups, shown, onDone }: { groups: Group[]; shown: string; onDone: () => void }) {
   const [dialog, setDialog] = useState<"add" | "rename" | "remove" | null>(null);
-  const one = groups.find((each) => String(each.id) === shown);
+  const tree = treeOf(groups);
+  const one = branchOf(tree, shown);
   const close = () => setDialog(null);
   const done = (told: string) => {
     close();
     onDone();
     tell(told);
   };
-  const entry = (id: string, name: string) => (
-    <li key={id}>
-      <a href={link(["objects"], { group: id })} aria-current={id === shown ? "true" : undefined}>
-        <Name text={name} />
-      </a>
-    </li>
-  );
   if (!groups.length && !may("admin")) return null;
   return (
     <nav class="card groups" aria-label={t(objects.groups)}>
       <h2>{t(objects.groups)}</h2>
       <ul>
-        {entry("", t(objects.everything))}
-        {groups.map((each) => entry(String(each.id), each.name))}
+        <li>
+          <a href={link(["objects"])} aria-current={shown === "" ? "true" : undefined}>
+            {t(objects.everything)}
+          </a>
+        </li>
+        <Branches branches={tree} shown={shown} path={one?.path ?? ""} isOpen={allOf(tree).length <= OPEN_UP_TO} />
       </ul>
       {may("admin") && (
         <div class="line">
@@ -67,48 +71,124 @@ export function Groups({ groups, shown, onDone }: { groups: Group[]; shown: stri
           )}
         </div>
       )}
-      {dialog === "add" && (
-        <FormDialog
-          title={t(w.groupAdd)}
-          submit={t(common.save)}
-          fields={[{ name: "name", label: t(common.name), isRequired: true, most: 64 }]}
-          onSubmit={async (values) => {
-            await send(`${PATH}/add`, values);
-            done(t(w.saved));
-          }}
-          onClose={close}
-        />
-      )}
-      {dialog === "rename" && one && (
-        <FormDialog
-          title={t(w.groupNamed, { name: one.name })}
-          submit={t(common.save)}
-          initial={{ name: one.name }}
-          fields={[{ name: "name", label: t(common.name), isRequired: true, most: 64 }]}
-          more={{ title: t(w.remove), onClick: () => setDialog("remove") }}
-          onSubmit={async (values) => {
-            await send(`${PATH}/edit`, { ...values, id: one.id });
-            done(t(w.saved));
-          }}
-          onClose={close}
-        />
-      )}
-      {dialog === "remove" && one && (
-        <Ask
-          title={t(w.removeNamed, { name: one.name })}
-          text={t(w.groupRemoveAsk)}
-          action={t(w.remove)}
-          isDangerous
-          onYes={async () => {
-            for (const each of await membershipsOf("group_id", String(one.id))) await send("object/api/v1/groupmap/delete", { id: each.id });
-            await send(`${PATH}/delete`, { id: one.id });
-            done(t(w.removed));
-            go(link(["objects"]));
-          }}
-          onClose={close}
-        />
-      )}
+      {dialog === "add" && <AddGroup tree={tree} below={one?.path ?? ""} onDone={done} onClose={close} />}
+      {dialog === "rename" && one && <ChangeGroup tree={tree} one={one} onRemove={() => setDialog("remove")} onDone={done} onClose={close} />}
+      {dialog === "remove" && one?.group && <RemoveGroup group={one.group} name={one.name} onDone={done} onClose={close} />}
     </nav>
+  );
+}
+
+interface BranchesProps {
+  branches: readonly Branch[];
+  shown: string;
+  /** Of the branch that is shown: those above it are open. */
+  path: string;
+  isOpen: boolean;
+}
+
+function Branches({ branches, ...rest }: BranchesProps) {
+  return branches.map((each) => <OneBranch key={keyOf(each)} branch={each} {...rest} />);
+}
+
+function OneBranch({ branch, shown, path, isOpen }: Omit<BranchesProps, "branches"> & { branch: Branch }) {
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const key = keyOf(branch);
+  const isUnfolded = chosen ?? (isOpen || isAbove(branch, path));
+  return (
+    <li>
+      <span class="branch">
+        {branch.branches.length > 0 && (
+          <button class="plain" aria-expanded={isUnfolded} aria-label={t(w.groupBelow, { name: branch.name.slice(0, 80) })} onClick={() => setChosen(!isUnfolded)}>
+            <span aria-hidden="true">{isUnfolded ? "▾" : "▸"}</span>
+          </button>
+        )}
+        <a href={link(["objects"], { group: key })} aria-current={key === shown ? "true" : undefined}>
+          <Name text={branch.name} />
+        </a>
+      </span>
+      {branch.branches.length > 0 && isUnfolded && (
+        <ul>
+          <Branches branches={branch.branches} shown={shown} path={path} isOpen={isOpen} />
+        </ul>
+      )}
+    </li>
+  );
+}
+
+interface DialogProps {
+  onDone: (told: string) => void;
+  onClose: () => void;
+}
+
+/** Where a group may stand: below none, or below any but `but` and what is below that. */
+function places(tree: readonly Branch[], but?: Branch): [value: string, label: string][] {
+  const free = allOf(tree).filter((each) => !but || !isAbove(but, each.path));
+  return [["", t(w.groupTop)], ...[...new Set(free.map((each) => each.path))].map((path): [string, string] => [path, path])];
+}
+
+const joined = (below: string | undefined, name: string | undefined): string => [below ?? "", (name ?? "").trim()].filter(Boolean).join(SEPARATOR);
+
+function AddGroup({ tree, below, onDone, onClose }: { tree: readonly Branch[]; below: string } & DialogProps) {
+  return (
+    <FormDialog
+      title={t(w.groupAdd)}
+      submit={t(common.save)}
+      initial={{ below }}
+      fields={[
+        { name: "name", label: t(common.name), isRequired: true, most: 64, hint: t(w.groupHint) },
+        ...(tree.length ? [{ name: "below", label: t(w.groupPlace), kind: "choice" as const, options: places(tree) }] : []),
+      ]}
+      onSubmit={async (values) => {
+        await send(`${PATH}/add`, { name: joined(values["below"], values["name"]) });
+        onDone(t(w.saved));
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Renames or moves a branch; what is below it goes with it. */
+function ChangeGroup({ tree, one, onRemove, onDone, onClose }: { tree: readonly Branch[]; one: Branch; onRemove: () => void } & DialogProps) {
+  const below = one.path.slice(0, Math.max(0, one.path.length - one.name.length - SEPARATOR.length));
+  return (
+    <FormDialog
+      title={t(w.groupNamed, { name: one.name })}
+      submit={t(common.save)}
+      initial={{ name: one.name, below }}
+      fields={[
+        { name: "name", label: t(common.name), isRequired: true, most: 64, hint: t(w.groupHint) },
+        { name: "below", label: t(w.groupPlace), kind: "choice", options: places(tree, one) },
+      ]}
+      {...(one.group ? { more: { title: t(w.remove), onClick: onRemove } } : {})}
+      onSubmit={async (values) => {
+        const path = pathOf(joined(values["below"], values["name"]));
+        const changed = renamed(one, path);
+        const longest = Math.max(...changed.map((each) => each.name.length));
+        if (longest > MOST_CHARS) throw new GatewayError(NOT_ACCEPTED, t(w.groupTooLong, { n: longest }), 400);
+        for (const each of changed) await send(`${PATH}/edit`, each);
+        onDone(t(w.saved));
+        if (!one.group) go(link(["objects"], { group: `/${path}` }));
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+function RemoveGroup({ group, name, onDone, onClose }: { group: Group; name: string } & DialogProps) {
+  return (
+    <Ask
+      title={t(w.removeNamed, { name })}
+      text={t(w.groupRemoveAsk)}
+      action={t(w.remove)}
+      isDangerous
+      onYes={async () => {
+        for (const each of await membershipsOf("group_id", String(group.id))) await send("object/api/v1/groupmap/delete", { id: each.id });
+        await send(`${PATH}/delete`, { id: group.id });
+        onDone(t(w.removed));
+        go(link(["objects"]));
+      }}
+      onClose={onClose}
+    />
   );
 }
 

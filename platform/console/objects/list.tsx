@@ -10,7 +10,7 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { ObjectDialog } from "./edit.tsx";
 import { w as editing } from "./edit-words.ts";
-import { Groups, readGroups } from "./groups.tsx";
+import { Groups, groupsMeant, readGroups } from "./groups.tsx";
 import { terminalsOf } from "./variables.ts";
 import { w } from "./words.ts";
 
@@ -38,7 +38,8 @@ export function ObjectList() {
   const index = Math.max(1, Number(query.get("page") ?? 1) || 1);
   const order = query.get("sort") ?? "name asc";
   const groups = useLoad((abort) => readGroups(abort), []);
-  const found = useLoad((abort) => readObjects(wanted, group, index, order, abort), [wanted, group, index, order], 30_000);
+  const inside = group && groups.data ? groupsMeant(groups.data, group) : null;
+  const found = useLoad((abort) => readObjects({ text: wanted, group, inside, index, order }, abort), [wanted, group, inside, index, order], 30_000);
   const type = (value: string): void => {
     setText(value);
     keep(value);
@@ -85,20 +86,31 @@ function MapPart({ conditions }: { conditions: Readonly<Record<string, unknown>>
   return Loaded ? <Loaded conditions={conditions} /> : <p class="dim">{t(common.loading)}</p>;
 }
 
-async function readObjects(text: string, group: string, index: number, order: string, abort: AbortSignal): Promise<Shown> {
+interface Asked {
+  text: string;
+  group: string;
+  /** The ids of the groups that are meant; null: not known yet. */
+  inside: number[] | null;
+  index: number;
+  order: string;
+}
+
+async function readObjects({ text, group, inside, index, order }: Asked, abort: AbortSignal): Promise<Shown> {
   const [field = "name", direction = "asc"] = order.split(" ");
   const conditions: Record<string, unknown> = {};
   if (text) conditions["where_or"] = ["name", "model", "serial_no"].map((each) => [each, "like", `%${text}%`]);
   let isCut = false;
   if (group) {
-    const inside = await pathPage<{ object_id: number }>(
+    const ids = inside ?? groupsMeant(await readGroups(abort), group);
+    if (!ids.length) return { rows: [], total: 0, isCut, conditions };
+    const members = await pathPage<{ object_id: number }>(
       "object/api/v1/groupmap/getList",
-      { where_and: JSON.stringify([["group_id", "=", Number(group)]]), page_size: String(GROUP_MAX) },
+      { where_in: JSON.stringify(["group_id", ids]), page_size: String(GROUP_MAX) },
       abort,
     );
-    isCut = inside.total > GROUP_MAX;
-    if (!inside.rows.length) return { rows: [], total: 0, isCut, conditions };
-    conditions["where_in"] = ["id", inside.rows.map((each) => each.object_id)];
+    isCut = members.total > GROUP_MAX;
+    if (!members.rows.length) return { rows: [], total: 0, isCut, conditions };
+    conditions["where_in"] = ["id", [...new Set(members.rows.map((each) => each.object_id))]];
   }
   const found = await page("get_object_list", { ...conditions, order_by: [field, direction], page_index: index, page_size: ROWS }, abort);
   return { ...found, isCut, conditions };

@@ -53,7 +53,7 @@ export function ObjectPage({ id }: { id: string }) {
       </Head>
       {isEditing && <ObjectDialog row={row} onClose={() => setEditing(false)} onDone={item.reload} />}
       <Tabs id={id} shown={tab} />
-      {tab === "log" ? <Logbook id={id} /> : <Shown row={row} />}
+      {tab === "log" ? <Logbook id={id} /> : <Shown row={row} onDone={item.reload} />}
     </>
   );
 }
@@ -84,7 +84,7 @@ function Missing({ error, retry }: { error: unknown; retry: () => void }) {
   );
 }
 
-function Shown({ row }: { row: ObjectItem }) {
+function Shown({ row, onDone }: { row: ObjectItem; onDone: () => void }) {
   const id = String(row.id);
   const variables = useLoad((abort) => call("get_object_variable_list", { object_id: id }, abort), [id], 60_000);
   const [newest, setNewest] = useState<Record<string, { value: Value; time: string }>>({});
@@ -107,7 +107,7 @@ function Shown({ row }: { row: ObjectItem }) {
       <Curves id={id} name={row.name} isOnline={!!row.is_online} variables={all} />
       <Commands row={row} variables={all} />
       <About row={row} />
-      <Records row={row} />
+      <Records row={row} onDone={onDone} />
       <ObjectDashboards id={id} />
     </div>
   );

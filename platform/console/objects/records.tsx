@@ -1,114 +1,131 @@
-/** What people wrote of an object: service records, offline data, files. */
+/** What people wrote of an object: service records and offline data; operators write, change and remove them. */
+import type { ComponentType } from "preact";
 import { useState } from "preact/hooks";
-import { Card, Name, Problem } from "../parts/basics.tsx";
-import { may, path, pathPage } from "../shell/api.ts";
+import { Age, Card, Name, Problem } from "../parts/basics.tsx";
+import { may, pathPage } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
-import { CATEGORIES, w as editing } from "./edit-words.ts";
-import { RecordDialog } from "./record-dialog.tsx";
+import { Files } from "./files.tsx";
 import type { ObjectItem } from "./object.tsx";
-import { w } from "./words.ts";
+import { CollectDialog, ServiceDialog } from "./record-dialog.tsx";
+import { CATEGORIES, w } from "./record-words.ts";
 
-interface Service {
+export interface Service {
   id: number;
   name: string;
+  description: string;
   category: string;
   staff_name: string;
   service_at: string;
 }
 
-interface Collected {
+export interface Collected {
   id: number;
   name: string;
+  description: string;
+  project_id: number;
   value: string;
   collector: string;
   collect_at: string;
 }
 
-interface StoredFile {
-  name: string;
-  url: string;
-}
+const FIRST = 6;
+const MORE = 50;
+const MOST = 1_000;
 
-const LAST = "8";
-
-export function Records({ row }: { row: ObjectItem }) {
-  const where_and = JSON.stringify([["object_id", "=", row.id]]);
-  const query = { where_and, page_size: LAST, order_by: '["id", "desc"]' };
-  const [isWriting, setWriting] = useState(false);
-  const services = useLoad((abort) => pathPage<Service>("service/api/v1/service/getList", query, abort), [row.id]);
-  const collected = useLoad((abort) => pathPage<Collected>("offline/api/v1/collectos/getList", query, abort), [row.id]);
+export function Records({ row, onDone }: { row: ObjectItem; onDone: () => void }) {
   return (
     <>
-      <Card class="span4" title={t(w.records)} more={may("operator") && <button class="small" onClick={() => setWriting(true)}>{t(editing.record)}</button>}>
-        {isWriting && <RecordDialog row={row} onClose={() => setWriting(false)} onDone={services.reload} />}
-        {services.error !== undefined && <Problem error={services.error} retry={services.reload} />}
-        {services.data && !services.data.rows.length && <p class="dim">{t(w.noRecords)}</p>}
-        <ul class="controls">
-          {services.data?.rows.map((each) => (
-            <li key={each.id}>
-              <Name text={[categoryWord(each.category), each.name].filter(Boolean).join(": ")} />
-              <span class="dim">
-                <Name text={each.staff_name} />
-              </span>
-              <span class="dim nowrap">{each.service_at.slice(0, 10)}</span>
-            </li>
-          ))}
-        </ul>
-      </Card>
-      <Card class="span4" title={t(w.collected)}>
-        {collected.error !== undefined && <Problem error={collected.error} retry={collected.reload} />}
-        {collected.data && !collected.data.rows.length && <p class="dim">{t(w.noCollected)}</p>}
-        <ul class="controls">
-          {collected.data?.rows.map((each) => (
-            <li key={each.id}>
-              <Name text={`${each.name} = ${each.value}`} />
-              <span class="dim">
-                <Name text={each.collector} />
-              </span>
-              <span class="dim nowrap">{each.collect_at}</span>
-            </li>
-          ))}
-        </ul>
-      </Card>
-      <Files id={row.file_id} />
+      <Written<Service>
+        row={row}
+        path="service/api/v1/service/getList"
+        title={t(w.services)}
+        none={t(w.noServices)}
+        write={t(w.write)}
+        Dialog={ServiceDialog}
+        said={(each) => [categoryWord(each.category), each.name].filter(Boolean).join(": ")}
+        by={(each) => each.staff_name}
+        at={(each) => each.service_at}
+      />
+      <Written<Collected>
+        row={row}
+        path="offline/api/v1/collectos/getList"
+        title={t(w.collected)}
+        none={t(w.noCollected)}
+        write={t(w.collect)}
+        Dialog={CollectDialog}
+        said={(each) => `${each.name} = ${each.value}`}
+        by={(each) => each.collector}
+        at={(each) => each.collect_at}
+      />
+      <Files row={row} onDone={onDone} />
     </>
+  );
+}
+
+interface Props<R> {
+  row: ObjectItem;
+  path: string;
+  title: string;
+  none: string;
+  write: string;
+  Dialog: ComponentType<{ row: ObjectItem; record: R | null; onClose: () => void; onDone: () => void }>;
+  said: (record: R) => string;
+  by: (record: R) => string;
+  at: (record: R) => string;
+}
+
+/** The newest records of a kind, each with who wrote it and when; older ones when asked for. */
+function Written<R extends { id: number; description: string }>({ row, path, title, none, write, Dialog, said, by, at }: Props<R>) {
+  const [size, setSize] = useState(FIRST);
+  const [open, setOpen] = useState<R | "new" | null>(null);
+  const query = { where_and: JSON.stringify([["object_id", "=", row.id]]), page_size: String(size), order_by: '["id", "desc"]' };
+  const found = useLoad((abort) => pathPage<R>(path, query, abort), [row.id, size]);
+  const shown = found.data;
+  return (
+    <Card class="span4" title={title} more={may("operator") && <button class="small" onClick={() => setOpen("new")}>{write}</button>}>
+      {open && <Dialog row={row} record={open === "new" ? null : open} onClose={() => setOpen(null)} onDone={found.reload} />}
+      {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
+      {shown && !shown.rows.length && <p class="dim">{none}</p>}
+      <ul class="controls">
+        {shown?.rows.map((each) => (
+          <li key={each.id}>
+            <span>
+              {may("operator") ? (
+                <button class="link" onClick={() => setOpen(each)}>
+                  <Name text={said(each)} />
+                </button>
+              ) : (
+                <Name text={said(each)} />
+              )}
+              {each.description && (
+                <span class="dim note">
+                  <Name text={each.description} />
+                </span>
+              )}
+            </span>
+            <span class="dim">
+              <Name text={by(each)} />
+            </span>
+            <span class="dim nowrap num">
+              <Age at={at(each)} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {shown && shown.total > shown.rows.length && size < MOST && (
+        <p class="line">
+          <button class="small" onClick={() => setSize((before) => Math.min(MOST, before === FIRST ? MORE : 2 * before))}>
+            {t(w.older)}
+          </button>
+          <span class="dim">{t(w.shown, { shown: shown.rows.length, n: shown.total })}</span>
+        </p>
+      )}
+    </Card>
   );
 }
 
 function categoryWord(category: string): string {
   const known = CATEGORIES[category];
   return known ? t(known) : category;
-}
-
-function Files({ id }: { id: number | null }) {
-  const found = useLoad(
-    async (abort) => (id ? ((await path("object/api/v1/file/getItem", { id: String(id) }, abort)) as { file: StoredFile[] }) : null),
-    [id],
-  );
-  const files = Array.isArray(found.data?.file) ? found.data.file : [];
-  return (
-    <Card class="span4" title={t(w.files)}>
-      {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
-      {!files.length && <p class="dim">{t(w.noFiles)}</p>}
-      <ul class="controls">
-        {files.map((each) => (
-          <li key={each.url}>
-            <StoredLink file={each} />
-          </li>
-        ))}
-      </ul>
-    </Card>
-  );
-}
-
-/** A link to what the platform keeps; addresses of others stay text, and are not followed. */
-function StoredLink({ file }: { file: StoredFile }) {
-  const own = /^\/?(object\/api\/v1\/file\/download\/[\w-]+)$/.exec(String(file.url ?? ""))?.[1];
-  if (!own) return <Name text={String(file.name ?? "")} />;
-  return (
-    <a href={own} download>
-      <Name text={file.name} />
-    </a>
-  );
 }

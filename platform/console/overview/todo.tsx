@@ -145,6 +145,9 @@ function why(state: string, cause: string, text: string): string {
   return cause ? t(w.awayWhy, { cause: reasonText(cause, cause) }) : t(w.awayNever);
 }
 
+/** How the list of terminals finds those of a state. */
+const FLOODED: Record<string, Record<string, string>> = { refused: { refused: "1" }, away: { online: "0" }, silent: { online: "silent" } };
+
 function floods(data: Attention): Item[] {
   return data.terminals.floods.map((each) => ({
     key: `flood-${each.state}-${each.site}-${each.cause}`,
@@ -156,7 +159,7 @@ function floods(data: Attention): Item[] {
       </>
     ),
     since: each.last_time,
-    step: <a href={link(["terminals"], each.state === "refused" ? { refused: "1" } : { online: "0" })}>{t(common.open)}</a>,
+    step: <a href={link(["terminals"], { ...FLOODED[each.state], site: each.site })}>{t(common.open)}</a>,
   }));
 }
 

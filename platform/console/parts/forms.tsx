@@ -1,6 +1,7 @@
 /** Records that people write: a dialog of fields, what is asked before something ends, what is shown once. */
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
+import { upload } from "../shell/api.ts";
 import { useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
@@ -8,6 +9,7 @@ import { Code, Dialog, Field, PasswordOf, Problem } from "./basics.tsx";
 
 const w = words({
   once: ["This is shown once, now: keep it where it is safe.", "仅显示这一次：请妥善保存。"],
+  upload: ["Upload a file", "上传文件"],
   kept: ["I have kept it", "我已保存"],
 });
 
@@ -16,12 +18,14 @@ export type Values = Record<string, string>;
 export interface FormField {
   name: string;
   label: string;
-  kind?: "text" | "password" | "number" | "email" | "url" | "choice" | "switch" | "long";
+  kind?: "text" | "password" | "number" | "email" | "url" | "choice" | "switch" | "long" | "upload";
   options?: readonly (readonly [value: string, label: string])[];
   isRequired?: boolean;
   most?: number;
   least?: number;
   hint?: string;
+  /** Whether it is there, by what stands in the others; a field that is not is not required either. */
+  isShown?: (values: Values) => boolean;
 }
 
 interface Props {
@@ -46,7 +50,7 @@ export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onCl
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={send}>
         {username !== undefined && <PasswordOf username={username} />}
-        {fields.map((each) => (
+        {fields.filter((each) => !each.isShown || each.isShown(values)).map((each) => (
           <OneField key={each.name} field={each} value={values[each.name] ?? ""} isWrong={isNamed(error, each.name)} onChange={(value) => change(each.name, value)} />
         ))}
         {error !== undefined && <Problem error={error} />}
@@ -88,6 +92,7 @@ function OneField({ field, value, isWrong, onChange }: { field: FormField; value
       </label>
     );
   }
+  if (field.kind === "upload") return <UploadField field={field} value={value} onChange={onChange} />;
   if (field.kind === "choice") {
     return (
       <Field label={field.label} hint={field.hint ?? ""}>
@@ -122,6 +127,36 @@ function OneField({ field, value, isWrong, onChange }: { field: FormField; value
         ? { ...(field.least === undefined ? {} : { min: String(field.least) }), ...(field.most === undefined ? {} : { max: String(field.most) }) }
         : { ...(field.least === undefined ? {} : { minLength: field.least }), maxLength: field.most ?? 255 })}
     />
+  );
+}
+
+/** The uid of an uploaded file, or its address: typed, or uploaded here. */
+function UploadField({ field, value, onChange }: { field: FormField; value: string; onChange: (value: string) => void }) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const take = async (file: File | undefined): Promise<void> => {
+    if (!file) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      onChange((await upload(file)).uid);
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="form">
+      <Field label={field.label} hint={field.hint ?? ""} value={value} maxLength={field.most ?? 255} onInput={(event) => onChange(event.currentTarget.value)} />
+      <span>
+        <label class="button small" aria-busy={isBusy}>
+          {t(w.upload)}
+          <input class="sr" type="file" aria-label={`${t(w.upload)}: ${field.label}`} disabled={isBusy} onChange={(event) => void take(event.currentTarget.files?.[0])} />
+        </label>
+      </span>
+      {error !== undefined && <Problem error={error} />}
+    </div>
   );
 }
 

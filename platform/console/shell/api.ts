@@ -80,7 +80,7 @@ export function download(name: string, query: Record<string, string>): Promise<B
 }
 
 /** Uploads a file. */
-export function upload(file: File): Promise<{ uid: string }> {
+export function upload(file: File): Promise<{ uid: string; name: string; url: string }> {
   return inSession(() => plain.upload(file));
 }
 

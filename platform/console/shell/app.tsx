@@ -10,6 +10,7 @@ import { t, words } from "../words/words.ts";
 import { hasExpired, isLost, isOutdated, liveState, may, session } from "./api.ts";
 import { beBusy } from "./busy.ts";
 import { clock } from "./clock.ts";
+import { loadLaterStyle } from "./later-style.ts";
 import { PAGES } from "./pages.ts";
 import { HOME, link, route } from "./routes.ts";
 import { isSearching, Search } from "./search.tsx";
@@ -74,7 +75,7 @@ export function App() {
 function Wall() {
   const [Loaded, setLoaded] = useState<ComponentType | null>(null);
   useEffect(() => {
-    import("../wall/page.tsx").then((module) => setLoaded(() => module.WallPage), () => setTimeout(() => location.reload(), AGAIN_MS));
+    Promise.all([import("../wall/page.tsx"), loadLaterStyle()]).then(([module]) => setLoaded(() => module.WallPage), () => setTimeout(() => location.reload(), AGAIN_MS));
   }, []);
   return Loaded ? <Loaded /> : <Start />;
 }
@@ -180,8 +181,8 @@ function PageOfRoute() {
     if (last.current !== id) document.getElementById("main")?.focus({ preventScroll: true });
     last.current = id;
     if (!entry || loaded.has(id)) return;
-    entry.load().then(
-      (module) => {
+    Promise.all([entry.load(), id === HOME ? undefined : loadLaterStyle()]).then(
+      ([module]) => {
         loaded.set(id, module.Page);
         setTurn((n) => n + 1);
       },

@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Age, Card, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { may } from "../shell/api.ts";
+import { link } from "../shell/routes.ts";
+import { w as common } from "../words/common.ts";
 import { type Pair, t } from "../words/words.ts";
 import { words as bulk } from "./bulk-words.ts";
 import { ConfigDialog } from "./config-dialog.tsx";
@@ -22,13 +24,16 @@ const VERSION_CHARS = 12;
 /** `configId`: of the configuration; null: the terminal has none. */
 export function Configuration({ wanted, configId, onDone }: { wanted: Wanted; configId: string | null; onDone: () => void }) {
   const [isEditing, setEditing] = useState(false);
-  const more = may("admin") && configId !== null && (
-    <>
-      <button class="small" onClick={() => setEditing(true)}>
-        {t(bulk.configChange)}
-      </button>
+  const more = configId !== null && (
+    <span class="line">
+      <a href={link(["terminals"], { configurations: configId })}>{t(common.open)}</a>
+      {may("admin") && (
+        <button class="small" onClick={() => setEditing(true)}>
+          {t(bulk.configChange)}
+        </button>
+      )}
       {isEditing && <ConfigDialog uid={configId} onClose={() => setEditing(false)} onDone={onDone} />}
-    </>
+    </span>
   );
   if (!wanted) {
     return (
@@ -91,6 +96,7 @@ function Differences({ rows }: { rows: NonNullable<Wanted>["difference"] }) {
   );
 }
 
-function textOf(value: unknown): string {
+/** A value of a configuration, as one line. */
+export function textOf(value: unknown): string {
   return value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
 }

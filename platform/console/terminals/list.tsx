@@ -9,7 +9,7 @@ import { useLive, useRested, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
-import { t } from "../words/words.ts";
+import { type Pair, t } from "../words/words.ts";
 import { words as bulk } from "./bulk-words.ts";
 import { Bulk, MOST_NAMED } from "./bulk.tsx";
 import { ImportDialog } from "./import.tsx";
@@ -19,10 +19,14 @@ import { w } from "./words.ts";
 
 type Row = RowOf<Result<"get_terminal_list">>;
 
+/** What terminals report of the configuration that is wanted, as the filter has it. */
+export const COMPARED: Readonly<Record<string, Pair>> = { agrees: w.configConfirmed, differs: w.configDiffers, unreported: w.configUnreported };
+
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const REST_MS = 30;
 const SETTLE_MS = 5_000;
+const FILTERS = ["search", "online", "refused", "out", "tag", "site", "config", "compared"];
 const BY_UID: Order = { field: "uid", isDown: false };
 
 function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
@@ -30,12 +34,16 @@ function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
   const like = `%${text}%`;
   const online = query.get("online");
   const order = orderOf(query, BY_UID);
-  const tag = query.get("tag");
+  const [tag, site, config] = [query.get("tag"), query.get("site"), query.get("config")];
+  const compared = query.get("compared") as Fields<"get_terminal_list">["configuration"] | null;
   return {
     ...(text ? { where_or: [["uid", "like", like], ["name", "like", like]] } : {}),
     ...(online === "silent" ? { silent_since: clock.ago(HOUR_MS), out_of_service: 0 } : online ? { online: Number(online) } : {}),
     ...(query.get("refused") ? { refused_after: clock.ago(DAY_MS) } : {}),
     ...(tag ? { tags: [tag] } : {}),
+    ...(site ? { site } : {}),
+    ...(config ? { where_and: [["config_id", "=", config]] } : {}),
+    ...(compared ? { configuration: compared } : {}),
     ...(query.get("out") ? { out_of_service: 1 } : {}),
     order_by: [order.field, order.isDown ? "desc" : "asc"],
   };
@@ -71,7 +79,7 @@ function columns(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Co
     { id: "last_seen", title: t(w.lastSeen), sort: "last_seen", width: 9, isNumber: true, render: (row) => <Age at={row.last_seen} /> },
     { id: "type", title: t(w.type), sort: "type", width: 12, isMinor: true, render: (row) => <Name text={row.type} /> },
     { id: "mode", title: t(w.login), sort: "mode", width: 8, isMinor: true, render: (row) => <span class="dim">{row.mode}</span> },
-    { id: "tags", title: t(w.tags), isMinor: true, render: (row) => (row.tags as string[]).map((tag) => <Tag key={tag}><Name text={tag} /></Tag>) },
+    { id: "tags", title: t(w.tags), isMinor: true, render: (row) => (row.tags as string[]).map((tag) => <a key={tag} href={link(["terminals"], { tag })}><Tag><Name text={tag} /></Tag></a>) },
   ];
 }
 
@@ -98,12 +106,15 @@ export function Terminals() {
     none();
     setTurn((n) => n + 1);
   };
-  const isFiltered = ["search", "online", "refused", "out", "tag"].some((name) => query.get(name));
+  const isFiltered = FILTERS.some((name) => query.get(name));
   return (
     <>
       <Head title={t(titles.terminals)} sub={total === null ? "" : t(w.count, { n: total })}>
         <a class="button" href={link(["terminals"], { unknown: "1" })}>
           {t(w.unknownOnes)}
+        </a>
+        <a class="button" href={link(["terminals"], { configurations: "1" })}>
+          {t(w.configurations)}
         </a>
         {may("admin") && (
           <>
@@ -142,12 +153,13 @@ export function Terminals() {
             <input type="checkbox" checked={!!query.get("out")} onChange={(event) => replaceQuery({ out: event.currentTarget.checked ? "1" : "" })} />
             {t(service.only)}
           </label>
+          <Narrowed query={query} />
         </div>
         <Bulk chosen={chosen} filter={fieldsOf(query)} total={total ?? 0} onNone={none} onDone={done} />
         <Table
           label={t(titles.terminals)}
           columns={columns(chosen, toggle)}
-          query={["search", "online", "refused", "out", "tag", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
+          query={[...FILTERS, "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
           read={(index, size, abort) => page("get_terminal_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort)}
           rowKey={(row) => row.uid}
           order={orderOf(query, BY_UID)}
@@ -159,4 +171,19 @@ export function Terminals() {
       </Card>
     </>
   );
+}
+
+/** What a link has narrowed the list to, each with the button that ends it. */
+function Narrowed({ query }: { query: URLSearchParams }) {
+  const compared = COMPARED[query.get("compared") ?? ""];
+  const [site, tag] = [query.get("site"), query.get("tag")];
+  const chips: (readonly [names: string[], text: string])[] = [];
+  if (site) chips.push([["site"], t(w.fromSite, { site: site.slice(0, 64) })]);
+  if (tag) chips.push([["tag"], `${t(w.tags)}: ${tag.slice(0, 64)}`]);
+  if (query.get("config") || compared) chips.push([["config", "compared"], compared ? `${t(bulk.config)}: ${t(compared)}` : t(w.ofConfig)]);
+  return chips.map(([names, text]) => (
+    <button key={text} class="small" onClick={() => replaceQuery(Object.fromEntries(names.map((name) => [name, ""])))}>
+      <bdi>{text}</bdi> {"✕"}
+    </button>
+  ));
 }

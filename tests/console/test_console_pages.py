@@ -246,3 +246,30 @@ def test_names_of_others_are_text(watched: Tab, hostile: list[str]) -> None:
     watched.page.keyboard.type("hostile-markup")
     expect(watched.page.get_by_role("option").first).to_contain_text("<img src=x")
     assert watched.page.locator("dialog img").count() == 0
+
+
+def test_lists_and_charts_are_printed_without_what_can_only_be_clicked(admin: Tab, plant: DemoPlant) -> None:
+    page = admin.page
+    admin.open("#/events?state=all")
+    admin.settle()
+    total = plant.call("get_event_list", page_size=1)["total_records"]
+    rows = page.get_by_role("region", name="Events").locator("tbody tr:not(.gap)")
+    assert rows.count() < total, "else all of them stand there anyway"
+    page.emulate_media(media="print")
+    expect(rows).to_have_count(min(100, total))
+    expect(page.get_by_text(re.compile(rf"^{min(100, total)} of {total:,} rows$"))).to_be_visible()
+    expect(page.locator("nav.side")).to_be_hidden()
+    expect(page.locator(".window")).to_have_css("max-height", "none")
+    page.emulate_media(media="screen")
+    expect(page.locator("nav.side")).to_be_visible()
+    assert rows.count() < total
+    number = plant.call("get_object_list", where_and=[["name", "like", "Chiller 1%"]])["data"][0]["id"]
+    admin.open(f"#/objects/{number}")
+    page.wait_for_selector(".chart canvas")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("toolbar")).to_be_hidden()
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    write = page.locator("button", has_text="Write a record")
+    expect(write).to_be_hidden()
+    page.emulate_media(media="screen")
+    expect(write).to_be_visible()

@@ -11,6 +11,7 @@ from string import Formatter
 
 import pytest
 
+from terrazzo.analysis.regression import FIT_REASONS
 from terrazzo.domain.campaign_item import CAMPAIGN_REASONS
 from terrazzo.domain.command import COMMAND_REASONS
 from terrazzo.messenger.message import MESSAGE_REASONS
@@ -183,13 +184,13 @@ def test_each_code_has_chinese_words_with_the_same_parameters() -> None:
     assert no_words == {SEVERAL, "text", "attachment_wrong", "run_at_wrong", "point_wrong", "code_wrong"}
 
 
-def test_why_commands_campaigns_and_messages_end_is_said_in_chinese() -> None:
+def test_what_is_kept_as_a_sentence_is_said_in_chinese() -> None:
     table = (WORDS / "kept-reasons.ts").read_text(encoding="utf-8")
     known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
-    wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS)
+    wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS, *FIT_REASONS)
     assert list(known) == [each.replace(":g}", "}") for each in wanted]
     assert all(re.search("[\u4e00-\u9fff]", words) for words in known.values())
-    givers = ("commands/", "campaigns/", "messenger/", "domain/campaign_", "domain/command.py")
+    givers = ("commands/", "campaigns/", "messenger/", "analysis/regression", "domain/campaign_", "domain/command.py")
     given = [node for path, _, made in sources() if path.startswith(givers) for node in made]
     given += [node for file in ADAPTERS.glob("*.py") for node in calls_in(file.read_text(encoding="utf-8"))]
     written = [each.value for node in given for each in node.keywords if each.arg == "reason"]

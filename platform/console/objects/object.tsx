@@ -241,7 +241,7 @@ function VariableRow(props: { row: ObjectVariable; hasRange: boolean; isDrawn: b
       <td class="num strong">
         {severity && <Tag kind={SEVERE.includes(severity) ? "bad" : "warn"}>{severityWord(severity)}</Tag>} <Name text={shownValue(row, value)} />
       </td>
-      <td class="dim">
+      <td class="dim unit">
         <Name text={row.unit} />
       </td>
       {hasRange && <td class="narrow-hide dim nowrap">{rangeOf(row)}</td>}

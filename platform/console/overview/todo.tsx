@@ -208,9 +208,14 @@ function labels(data: Attention): Item[] {
     kind: "info",
     word: t(w.label),
     what: (
-      <a href={link(["objects", each.object_id])}>
-        <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
-      </a>
+      <>
+        <a href={link(["objects", each.object_id])}>
+          <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
+        </a>{" "}
+        <span class="why">
+          <Name text={each.terminal_id} mono />
+        </span>
+      </>
     ),
     since: each.opened_at,
     step: <a href={link(["events", "labels"])}>{t(common.open)}</a>,

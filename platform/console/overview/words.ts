@@ -52,7 +52,6 @@ export const w = words({
   messagesOut: ["Messages out", "发送消息"],
   connections: ["Connections", "连接数"],
   perSecond: ["/s", "/秒"],
-  records: ["Records", "记录"],
   company: ["What your company's terminals report, while this page is open", "本页打开期间贵公司终端的上报"],
   reportsIn: ["Reports in", "接收上报"],
   unstoredYet: ["Not stored yet", "待存储"],

@@ -133,8 +133,9 @@ export function Table<R>(props: Props<R>) {
     };
   }, []);
 
+  const isPrinted = usePrinting();
   const { first, last } = windowOf(view.top, view.height, rowPx, total ?? 0, AHEAD);
-  const shown = Array.from({ length: last - first }, (_, i) => first + i);
+  const shown = isPrinted ? allRead(rows) : Array.from({ length: last - first }, (_, i) => first + i);
   const at = (n: number) => rows.get(Math.floor(n / PAGE))?.[n % PAGE];
   const broad = broadest(columns);
   return (
@@ -166,10 +167,35 @@ export function Table<R>(props: Props<R>) {
           <Gap px={((total ?? 0) - last) * rowPx} columns={columns.length} />
         </tbody>
       </table>
+      {total !== null && <p class="printed dim">{t(w.printed, { n: shown.length, total })}</p>}
       {total === null && !error && <p class="dim">{t(w.loading)}</p>}
       {total === 0 && (props.empty ?? <Empty title={t(w.nothing)}>{t(w.nothingDo)}</Empty>)}
     </div>
   );
+}
+
+/** Whether the page is being printed. */
+function usePrinting(): boolean {
+  const [isPrinted, setPrinted] = useState(false);
+  useEffect(() => {
+    const media = matchMedia("print");
+    const look = () => setPrinted(media.matches);
+    const [begin, end] = [() => setPrinted(true), () => setPrinted(false)];
+    media.addEventListener("change", look);
+    addEventListener("beforeprint", begin); // the media say so only later
+    addEventListener("afterprint", end);
+    return () => {
+      media.removeEventListener("change", look);
+      removeEventListener("beforeprint", begin);
+      removeEventListener("afterprint", end);
+    };
+  }, []);
+  return isPrinted;
+}
+
+/** Where all rows stand that were read: paper can't be scrolled. */
+function allRead<R>(rows: ReadonlyMap<number, R[]>): number[] {
+  return [...rows.keys()].sort((one, other) => one - other).flatMap((page) => (rows.get(page) ?? []).map((_, i) => page * PAGE + i));
 }
 
 /** The height of rows that are not in the document. */

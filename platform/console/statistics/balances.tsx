@@ -4,7 +4,8 @@ import { Card, Empty, Head, Name, Problem, Spark, Tag } from "../parts/basics.ts
 import { page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
-import { t } from "../words/words.ts";
+import { keptReason } from "../words/kept-reasons.ts";
+import { language, t } from "../words/words.ts";
 import { EditButton, namesOf } from "./results.tsx";
 import { item } from "./scripts.ts";
 import { w } from "./words.ts";
@@ -94,7 +95,7 @@ function Windows({ rows }: { rows: readonly Row[] }) {
                   <td class="num">{row.value.correlation || "–"}</td>
                   <td class="num narrow-hide">{fit.intercept ?? "–"}</td>
                   <td class="mono">
-                    <Name text={fit.reason ?? Object.entries(fit.coefficients ?? {}).map(([code, value]) => `${code} ${value}`).join(", ")} />
+                    <Name text={fit.reason ? keptReason(fit.reason, language.value) : Object.entries(fit.coefficients ?? {}).map(([code, value]) => `${code} ${value}`).join(", ")} />
                   </td>
                   <td class="num narrow-hide">{fit.points ?? "–"}</td>
                 </tr>

@@ -3,7 +3,9 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
 import { type ChartView, HOUR_MS, readView, writeView } from "../charts/link.ts";
 import { Card, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
+import { FormDialog, type Values } from "../parts/forms.tsx";
 import { call, may, page } from "../shell/api.ts";
+import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
@@ -19,6 +21,7 @@ const TYPES = [
   { id: 4, title: w.year, spanMs: 10 * 365 * 24 * HOUR_MS },
 ];
 const MOST_OBJECTS = 1_000;
+const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 interface Props {
   kind: "statistics" | "calculate";
@@ -32,6 +35,7 @@ export function Results({ kind, uid }: Props) {
   return (
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
+        {data && kind === "statistics" && may("admin") && <AgainButton script={data} objects={objects.data ?? []} />}
         {data && <EditButton kind={kind} script={data} onDone={reload} />}
         <a class="button" href={link(["statistics", kind])}>
           {t(KINDS.find((each) => each.id === kind)?.title ?? w.all)}
@@ -70,6 +74,36 @@ export function EditButton({ kind, script, onDone }: { kind: Kind; script: Scrip
     <>
       <button onClick={() => setOpen(true)}>{t(w.edit)}</button>
       {isOpen && <ScriptEditor script={script} kind={kind} onClose={() => setOpen(false)} onDone={done} />}
+    </>
+  );
+}
+
+/** Computes finished periods again, as after values that came late or a row that was wrong. */
+function AgainButton({ script, objects }: { script: Script; objects: readonly { id: string; name: string }[] }) {
+  const [isOpen, setOpen] = useState(false);
+  const now = clock.now.peek();
+  const ask = async ({ object_id, start_time = "", end_time = "" }: Values): Promise<void> => {
+    await call("recompute_statistics", { script_uid: script.uid, start_time, end_time, ...(object_id ? { object_id } : {}) });
+    setOpen(false);
+    tell(t(w.recomputed));
+  };
+  return (
+    <>
+      <button onClick={() => setOpen(true)}>{t(w.recompute)}</button>
+      {isOpen && (
+        <FormDialog
+          title={t(w.recomputeNamed, { name: script.name.slice(0, 64) })}
+          submit={t(w.recompute)}
+          initial={{ start_time: clock.format(now - AGAIN_MS).slice(0, 19), end_time: clock.format(now).slice(0, 19) }}
+          fields={[
+            { name: "start_time", label: t(w.recomputeFrom), isRequired: true, most: 40, hint: t(w.recomputeHint) },
+            { name: "end_time", label: t(w.recomputeUntil), isRequired: true, most: 40 },
+            { name: "object_id", label: t(w.object), kind: "choice", options: [["", t(w.allObjects)], ...objects.map((each) => [each.id, each.name.slice(0, 100)] as const)] },
+          ]}
+          onSubmit={ask}
+          onClose={() => setOpen(false)}
+        />
+      )}
     </>
   );
 }

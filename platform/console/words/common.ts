@@ -38,7 +38,7 @@ export const w = words({
   agoHours: ["{n} h", "{n} 小时"],
   agoDays: ["{n} d", "{n} 天"],
   inFuture: ["in the future", "在未来"],
-  rows: ["{n} {n|row|rows}", "{n} 行"],
+  printed: ["{n} of {total} rows", "{total} 行中的 {n} 行"],
   needsRole: ["Needs the role {role}", "需要 {role} 角色"],
   viewer: ["viewer", "查看者"],
   operator: ["operator", "操作员"],

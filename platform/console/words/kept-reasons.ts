@@ -1,7 +1,7 @@
 /**
- * Why commands, campaigns and messages ended or wait again, in Chinese, by what the platform keeps of it (platform/terrazzo/domain/command.py
- * and campaign_item.py, messenger/message.py, ports/providers.py); {name} stands for what differs. tests/console/test_console_reasons.py fails
- * where one is missing or too much.
+ * Why commands, campaigns and messages ended or wait again, and why a balance has no fit, in Chinese, by what the platform keeps of it
+ * (platform/terrazzo/domain/command.py and campaign_item.py, messenger/message.py, ports/providers.py, analysis/regression.py); {name} stands for
+ * what differs. tests/console/test_console_reasons.py fails where one is missing or too much.
  */
 import type { Language } from "./words.ts";
 
@@ -36,6 +36,11 @@ export const KEPT_REASONS: Readonly<Record<string, string>> = {
   "login refused: {said}": "登录被拒绝：{said}",
   "the server can't do what is configured: {said}": "服务器不支持所配置的功能：{said}",
   "no answer after the mail was handed over: {error}": "邮件交付后没有应答：{error}",
+  "points in common: {points}, needed: {fewest}": "共同的数据点：{points} 个，至少需要 {fewest} 个",
+  "{codes} does not change": "{codes} 没有变化",
+  "the inputs depend on each other": "各输入之间相互依赖",
+  "the inputs say nothing of the target": "输入与目标无关",
+  "numbers too large or too close to each other to reckon with": "数值过大或过于接近，无法计算",
 };
 const MOST_CHARS = 300;
 const MOST_WITHIN = 2; // reasons in each other

@@ -10,7 +10,13 @@ import msgspec
 from terrazzo.mosaic.body import plain_number
 from terrazzo.ports.store import Value
 
-_BEYOND = "numbers too large or too close to each other to reckon with"
+FEW_POINTS = "points in common: {points}, needed: {fewest}"
+CONSTANT = "{codes} does not change"
+DEPENDENT = "the inputs depend on each other"
+UNRELATED = "the inputs say nothing of the target"
+BEYOND = "numbers too large or too close to each other to reckon with"
+FIT_REASONS = (FEW_POINTS, CONSTANT, DEPENDENT, UNRELATED, BEYOND)
+"""Why there is no fit, as results have it."""
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -47,7 +53,7 @@ def fit(target: str, inputs: Sequence[str], columns: Mapping[str, Sequence[Value
     rows = [row for row in zip(*(columns[name] for name in names), strict=True) if all(map(_is_number, row))]
     fewest = len(inputs) + 2
     if len(rows) < fewest:
-        return Fit(len(rows), reason=f"points in common: {len(rows)}, needed: {fewest}")
+        return Fit(len(rows), reason=FEW_POINTS.format(points=len(rows), fewest=fewest))
     with np.errstate(all="ignore"):  # what overflows is found not to be finite
         return _solve(target, inputs, np.array(rows, dtype=float))
 
@@ -58,25 +64,25 @@ def _solve(target: str, inputs: Sequence[str], rows: Any) -> Fit:
     y, x = rows[:, 0], rows[:, 1:]
     constant = [name for name, spread in zip(inputs, np.ptp(x, axis=0), strict=True) if not spread > 0]
     if constant:
-        return Fit(len(rows), reason=f"{', '.join(constant)} does not change")
+        return Fit(len(rows), reason=CONSTANT.format(codes=", ".join(constant)))
     middle, scale = x.mean(axis=0), x.std(axis=0)
     if not (np.isfinite(scale).all() and scale.all() and np.isfinite(y.std())):
-        return Fit(len(rows), reason=_BEYOND)
+        return Fit(len(rows), reason=BEYOND)
     scaled = (x - middle) / scale
     slopes, _, rank, _ = np.linalg.lstsq(scaled, y - y.mean(), rcond=1e-10)
     if rank < len(inputs):
-        return Fit(len(rows), reason="the inputs depend on each other")
+        return Fit(len(rows), reason=DEPENDENT)
     coefficients = slopes / scale
     intercept = float(y.mean() - coefficients @ middle)
     named = {name: float(each) for name, each in zip(inputs, coefficients, strict=True)}
     if not np.ptp(y) > 0:
-        return Fit(len(rows), intercept, named, reason=f"{target} does not change")
+        return Fit(len(rows), intercept, named, reason=CONSTANT.format(codes=target))
     said = x[:, 0] if len(inputs) == 1 else scaled @ slopes
     if not np.ptp(said) > 0:
-        return Fit(len(rows), intercept, named, reason="the inputs say nothing of the target")
+        return Fit(len(rows), intercept, named, reason=UNRELATED)
     correlation = float(np.corrcoef(y, said)[0, 1])
     if not (np.isfinite(intercept) and np.isfinite(coefficients).all() and np.isfinite(correlation)):
-        return Fit(len(rows), reason=_BEYOND)
+        return Fit(len(rows), reason=BEYOND)
     return Fit(len(rows), intercept, named, correlation=correlation)
 
 

@@ -48,6 +48,7 @@ from terrazzo.replication.session_record import (
     encode_session,
     encode_will,
 )
+from terrazzo_adapters.columns.bodies import Bodies
 from terrazzo_adapters.columns.decoded import decode_columns
 from terrazzo_adapters.columns.flat_maps import find_values
 from terrazzo_adapters.columns.points import carrying, parse_points, values_reader
@@ -67,8 +68,8 @@ def _line(data: bytes) -> object:
         encode_line(LinePoint(series, 1, data, 1, 0), writer="w", without=set())
     assert parse_body(body_text(data)) == data
     keys = ("a", "b")
-    find_values([data[:512]] * 2, keys)
-    columns = decode_columns(np.zeros(2, np.int64), [data] * 2, keys)
+    find_values(Bodies.of([data[:512]] * 2), keys)
+    columns = decode_columns(np.zeros(2, np.int64), Bodies.of([data] * 2), keys)
     return parse_points(data), values_reader(keys)([data]), carrying([data], {*keys}), columns
 
 

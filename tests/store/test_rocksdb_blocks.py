@@ -18,7 +18,7 @@ from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.keyvalue.long_values import packed, unpacked
 from terrazzo_adapters.keyvalue.notes import note_key, noted
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack, pieces, up
+from terrazzo_adapters.rocksdb.blocks import SPAN_US, Rows, pack, pieces, rows, up
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -109,10 +109,32 @@ def test_pieces_have_what_is_read_one_by_one(given_commits, start_us, end_us, si
             assert [
                 each for piece in pieces(view, series_id, start_us, end_us) for each in zip(*piece, strict=True)
             ] == whole
+            assert [each for some in rows(view, series_id, start_us, end_us) for each in each_of(some)] == whole
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("terrazzo_adapters.rocksdb.blocks._PIECE_RECORDS", size)
+        patched.setattr("terrazzo_adapters.rocksdb.blocks._ROWS", size + 1)
         alone(life)
+
+
+def each_of(some: Rows) -> list[tuple[bytes, bytes]]:
+    """Orders and bodies one by one."""
+    ends = range(some.stride, len(some.orders) + 1, some.stride)
+    return list(zip([some.orders[end - 16 : end] for end in ends], some.bodies, strict=True))
+
+
+@pytest.mark.parametrize("many_in_a_commit", [False, True])
+async def test_who_decodes_many_records_holds_few_long_ones_at_a_time(tmp_path: Path, many_in_a_commit: bool) -> None:
+    store = await open_rocks(tmp_path)
+    records = [Record(SERIES, T0 + number, os.urandom(50_000)) for number in range(300)]
+    for first in range(0, 300, 300 if many_in_a_commit else 1):
+        await store.append(records[first : first + (300 if many_in_a_commit else 1)])
+    view = store._engine.database.rdict.snapshot()
+    found = list(rows(view, 1, T0, T0 + 299))
+    assert [body for some in found for body in some.bodies] == [record.body for record in records]
+    assert max(sum(map(len, some.bodies)) for some in found) < 6_000_000
+    del view
+    await store.close()
 
 
 @small_blocks

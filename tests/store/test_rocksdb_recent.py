@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from open_stores import open_rocks, seal
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore, blocks
-from terrazzo_adapters.rocksdb.unsealed.recent import Recent, found
+from terrazzo_adapters.rocksdb.unsealed.recent import Recent, Run, reading
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -56,7 +57,7 @@ def none(starts_us: Any, length_us: int) -> Any:
 async def answers_of_entries(store: RocksStore) -> list[Any]:
     """The same without memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store._engine.recent, "runs", lambda *_: None)
+        patch.setattr(store._engine.recent, "runs", lambda *_: ())
         return await answers(store)
 
 
@@ -146,54 +147,76 @@ async def test_questions_beside_commits_have_what_their_snapshot_has(store: Rock
 
 
 RUN = [(5, 1, b"a"), (6, 2, b"bb")]
-SLOT = 7 << 32
+LATER = [(5, 3, b"c")]
+
+
+def told(recent: Recent, series_id: int, removals: int | None = None) -> list[Run]:
+    """What there is of a series for a snapshot of now, or of before so many removals."""
+    return list(recent.runs(series_id, recent._removals if removals is None else removals))
 
 
 class TestRecent:
-    """One hour, of the series 7."""
+    """Mostly of the series 7."""
 
-    def test_a_reader_of_an_older_snapshot_has_what_there_was(self) -> None:
+    def test_runs_are_in_the_order_of_commits(self) -> None:
         recent = Recent(1 << 20)
-        recent.add([(7, RUN)], {SLOT: 2}, {SLOT: 2})
-        recent.add([(7, [(5, 3, b"c")])], {SLOT: 3}, {SLOT: 1})
-        assert recent.read(lambda: (found(SLOT, 2), found(SLOT, 3))) == ([RUN], [RUN, [(5, 3, b"c")]])
-        assert recent.read(lambda: (found(SLOT, 1), found(SLOT, 4), found(SLOT + 1, 2))) == (None, None, None)
-        assert found(SLOT, 2) is None, "nobody reads"
+        recent.add([(7, RUN), (8, LATER)])
+        recent.add([(7, LATER)])
+        assert recent.read(lambda: list(reading().runs(7))) == [Run.of(RUN), Run.of(LATER)]
+        assert told(recent, 8) == [Run.of(LATER)]
+        assert reading() is None, "nobody reads"
 
     def test_what_was_removed_since_the_snapshot_is_not_taken_for_what_came_after(self) -> None:
         recent = Recent(1 << 20)
-        recent.add([(7, RUN)], {SLOT: 2}, {SLOT: 2})
+        recent.add([(7, RUN), (8, RUN)])
 
         def read() -> object:
-            before = found(SLOT, 2)
-            with recent.removing((SLOT, SLOT)):
+            before = list(reading().runs(7))
+            with recent.removing((7 << 32, 7 << 32)):
                 pass
-            recent.add([(7, RUN[::-1])], {SLOT: 2}, {SLOT: 2})
-            return before, found(SLOT, 2)
+            recent.add([(7, RUN[::-1])])
+            return before, list(reading().runs(7)), list(reading().runs(8))
 
-        assert recent.read(read) == ([RUN], None)
-        assert recent.read(lambda: found(SLOT, 2)) == [RUN[::-1]]
+        assert recent.read(read) == ([Run.of(RUN)], [], [Run.of(RUN)])
+        assert told(recent, 7) == [Run.of(RUN[::-1])]
 
     def test_a_snapshot_of_the_middle_of_a_removal_finds_nothing_of_later(self) -> None:
         recent = Recent(1 << 20)
-        with recent.removing((SLOT, SLOT)):
+        with recent.removing((7 << 32, 7 << 32)):
             before = recent._removals
-        recent.add([(7, RUN)], {SLOT: 2}, {SLOT: 2})
-        assert recent.runs(SLOT, 2, before) is None
-        assert recent.runs(SLOT, 2, recent._removals) == [RUN]
+        recent.add([(7, RUN)])
+        assert told(recent, 7, before) == []
+        assert told(recent, 7) == [Run.of(RUN)]
+
+    def test_what_lies_in_other_hours_than_what_is_removed_stays(self) -> None:
+        recent = Recent(1 << 20)
+        runs = [[(hour * HOUR, hour, b"x" * 9), (hour * HOUR + HOUR - 1, hour, b"y")] for hour in range(5)]
+        recent.add([(7, run) for run in runs])
+        with recent.removing((7 << 32 | 1, 7 << 32 | 2)):
+            pass
+        assert told(recent, 7) == [Run.of(runs[number]) for number in (0, 3, 4)]
+        assert recent.bytes == sum(run.size for run in told(recent, 7))
 
     def test_memory_is_bounded(self) -> None:
         recent = Recent(10_000)
         for number in range(100):
-            recent.add([(number, [(5, number, b"x" * 1_000)])], {number << 32: 1}, {number << 32: 1})
+            recent.add([(number, [(5, number, b"x" * 1_000)])])
             assert recent.bytes <= 10_000
-        assert recent.read(lambda: [found(number << 32, 1) is not None for number in (0, 99)]) == [False, True]
-        recent.add([(7, [(5, 200, b"x" * 20_000)])], {SLOT: 1}, {SLOT: 1})
+        assert (told(recent, 0) == [], told(recent, 99) != []) == (True, True)
+        recent.add([(7, [(5, 200, b"x" * 20_000)])])
         assert recent.bytes == 0
 
-    def test_a_run_across_hours_is_divided(self) -> None:
+    def test_of_each_series_the_oldest_is_given_up(self) -> None:
+        recent = Recent(10_000)
+        for number in range(100):
+            recent.add([(series_id, [(5, number, b"x" * 1_000)]) for series_id in (7, 8)])
+        assert [[run.arrival for run in told(recent, series_id)][-1] for series_id in (7, 8)] == [99, 99]
+        assert abs(len(told(recent, 7)) - len(told(recent, 8))) <= 1
+
+    def test_what_is_counted_is_what_it_takes(self) -> None:
         recent = Recent(1 << 20)
-        run = [(HOUR - 1, 1, b"a"), (HOUR, 2, b"b"), (3 * HOUR, 3, b"c")]
-        counts = {SLOT: 1, SLOT + 1: 1, SLOT + 3: 1}
-        recent.add([(7, run)], counts, counts)
-        assert recent.read(lambda: [found(slot, 1) for slot in counts]) == [[run[:1]], [run[1:2]], [run[2:]]]
+        records = [(number, number, b"x" * 100) for number in range(1_000)]
+        for first in range(0, 1_000, 20):
+            recent.add([(7, records[first : first + 20])])
+        taken = sum(sum(map(sys.getsizeof, (run, *run))) for run in told(recent, 7))
+        assert 0.8 < recent.bytes / taken < 1.2

@@ -72,6 +72,16 @@ async def test_segments_take_the_place_of_records(store: RocksStore) -> None:
     assert (await store.latest(["m/1"], 1)) == records[-1:]
 
 
+async def test_names_are_told_of_a_part_of_a_segment(store: RocksStore) -> None:
+    records = [mosaic(0, A=1.0), mosaic(1, B=1.0), mosaic(2, C=None), mosaic(3, D=1.0)]
+    await store.append(records)
+    await seal(store, block=4)
+    inside = [record.time_us for record in records[1:3]]
+    assert await store.names("m/1", *inside) == ["B", "C"]
+    assert await store.names("m/1", 0, records[0].time_us) == ["A"]
+    assert await store.names("m/1", 0, records[-1].time_us) == ["A", "B", "C", "D"]
+
+
 async def test_a_scan_goes_on_across_a_sealing(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "_PIECE_RECORDS", 3)
     records = [grid(place // 2, place) for place in range(40)]

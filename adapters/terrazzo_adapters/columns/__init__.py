@@ -2,6 +2,9 @@
 
 ========== =====================================================================
 points     parses a record's body into names and values
+bodies     the bodies of many records as one piece of memory
+flat_maps  finds the values of some names in many bodies at once
+decoded    the columns of some names, from many bodies
 rollup     one name's numbers by UTC hour
 strip      such figures of many blocks of records in one piece
 name_tally how often each set of names occurs

@@ -75,7 +75,9 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
 
 
 def joined(columns: Sequence[PointColumn]) -> PointColumn:
-    """The points of all, those of a later column behind the others."""
+    """The points of all, those of a later column behind the others; of one column the column."""
+    if len(columns) == 1:
+        return columns[0]
     texts: list[str] = []
     numbers: list[NDArray[np.float64]] = []
     for column in columns:

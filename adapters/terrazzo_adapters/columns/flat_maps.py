@@ -1,9 +1,11 @@
 """Flat MessagePack maps, thousands at once: where in them the values of some names are, and these as columns.
 
 All maps are walked together: a step takes the next name and value of each, with some ten operations of numpy whatever
-number of maps there are. Only values that are asked for are looked at; that other texts are UTF-8 nobody checks, as
-whoever stored them has. What is no flat map of plain values (nested ones, arrays, binary, names or texts of 256 bytes
-and more) is left to ``points``, and so is what isn't well formed.
+number of maps there are. Those with the most names come first, so that each step is over a beginning of the same
+arrays. A step may lead into what lies behind a map: that each ends where its last value does is looked at in the end.
+Only values that are asked for are looked at; that other texts are UTF-8 nobody checks, as whoever stored them has. What
+is no flat map of plain values (nested ones, arrays, binary, names or texts of 256 bytes and more) is left to
+``points``, and so is what isn't well formed.
 """
 
 from __future__ import annotations
@@ -15,11 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from terrazzo_adapters.columns.bodies import Bodies, Places
 from terrazzo_adapters.columns.column import FLAG, NUMBER, TEXT, PointColumn
 
-Places = NDArray[np.int64]
-
-_BEHIND = bytes(300)  # what a step may look at beyond the end: a name and a value's first bytes
 _WORD = 8
 _SHORT_TEXT, _TEXT_8, _MAP_16 = 0xA0, 0xD9, 0xDE
 _NIL, _FALSE, _TRUE, _DOUBLE = 0xC0, 0xC2, 0xC3, 0xCB
@@ -123,14 +123,15 @@ class _Name:
 
     def among(self, words: NDArray[np.uint64], places: Places) -> NDArray[np.intp]:
         """At which of the places it begins."""
-        found = np.flatnonzero((words[places] & self._masks[0]) == self._words[0])
+        last = len(words) - 1
+        found = np.flatnonzero((words[np.minimum(places, last)] & self._masks[0]) == self._words[0])
         for number in range(1, len(self._words)):
-            further = words[places[found] + _WORD * number]
+            further = words[np.minimum(places[found] + _WORD * number, last)]
             found = found[(further & self._masks[number]) == self._words[number]]
         return found
 
 
-def find_values(bodies: Sequence[bytes], keys: Sequence[str], *, least: int = 0) -> FlatMaps | None:
+def find_values(bodies: Bodies, keys: Sequence[str], *, least: int = 0) -> FlatMaps | None:
     """Where the values of some names are; None: not all bodies are flat maps of plain values, or it isn't worth it.
 
     Args:
@@ -140,100 +141,113 @@ def find_values(bodies: Sequence[bytes], keys: Sequence[str], *, least: int = 0)
         names = [_Name(key) for key in keys]
     except UnicodeEncodeError:  # a lone surrogate
         return None
-    data = b"".join((*bodies, _BEHIND))
-    sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
-    ends = sizes.cumsum()
-    walk = _Walk(data, ends - sizes, ends)
-    if not sizes.all() or not walk.begin(least):
+    walk = _Walk(bodies)
+    if not bodies.sizes.all() or not walk.begin(least):
         return None
-    found = [np.zeros(len(bodies), np.int64) for _ in keys]
-    return FlatMaps(data, found) if walk.go(names, found) else None
+    found = walk.go(names)
+    return None if found is None else FlatMaps(bodies.data, found)
 
 
 class _Walk:
-    """Goes through all maps of ``data``; ``starts`` and ``ends``: where each begins and ends."""
+    """Goes through some maps. ``_order``: how they are walked, None: as they come."""
 
-    def __init__(self, data: bytes, starts: Places, ends: Places) -> None:
-        self._octets, self._words = np.frombuffer(data, np.uint8), _view(data, "<u8")
-        self._at, self._ends = starts, ends
-        self._counts = np.zeros(0, np.int64)
+    def __init__(self, bodies: Bodies) -> None:
+        self._octets, self._words = np.frombuffer(bodies.data, np.uint8), _view(bodies.data, "<u8")
+        self._at, self._ends = bodies.starts, bodies.starts + bodies.sizes
+        self._counts = np.zeros(0, np.uint16)
+        self._order: NDArray[np.intp] | None = None
 
     def begin(self, least: int) -> bool:
         """Reads how many names each map has; whether all are maps, and steps have ``least`` of them on average."""
-        firsts = self._octets[self._at]
-        self._counts = (firsts & 15).astype(np.int64)
+        firsts = self._octets.take(self._at)
+        counts = (firsts & 15).astype(np.uint16)
         long = firsts == _MAP_16
         at = self._at + 1
         if long.any():
             high = at[long]
-            self._counts[long] = self._octets[high].astype(np.int64) << 8 | self._octets[high + 1]
+            counts[long] = self._octets.take(high).astype(np.uint16) << 8 | self._octets.take(high + 1, mode="clip")
             at[long] += 2
         self._at = at
-        is_worth = self._counts.sum() >= least * self._counts.max()
-        return bool(is_worth and (long | (firsts >> 4 == 8)).all())
+        most = int(counts.max())
+        if int(counts.sum(dtype=np.int64)) < least * most or not (long | (firsts >> 4 == 8)).all():
+            return False
+        if (counts != most).any():
+            self._order = np.argsort(most - counts, kind="stable")
+            counts, self._at, self._ends = counts[self._order], at[self._order], self._ends[self._order]
+        self._counts = counts
+        return True
 
-    def go(self, names: Sequence[_Name], found: Sequence[Places]) -> bool:
-        """Notes where the names' values are; whether all maps are plain and whole. Of a name twice the last counts."""
-        least = int(self._counts.min())
-        for step in range(int(self._counts.max())):
-            if step < least:
-                at = self._step(self._at, self._ends, names, found, None)
-            else:
-                which = np.flatnonzero(self._counts > step)
-                at = self._step(self._at[which], self._ends[which], names, found, which)
-            if at is None:
-                return False
-            if step < least:
-                self._at = at
-            else:
-                self._at[which] = at
-        return bool((self._at == self._ends).all())
+    def go(self, names: Sequence[_Name]) -> Sequence[Places] | None:
+        """Where each name's values are, 0: the map has none; None: not all maps are plain and whole.
 
-    def _step(
-        self,
-        at: Places,
-        ends: Places,
-        names: Sequence[_Name],
-        found: Sequence[Places],
-        which: NDArray[np.intp] | None,
-    ) -> Places | None:
-        """The next name and value of some maps; ``which``: their numbers, None: all. None where one is not plain."""
-        if (at >= ends).any():
+        Of a name twice the last counts.
+        """
+        found = [np.zeros(len(self._at), np.int64) for _ in names]
+        for some in self._lengths():
+            if not self._step(self._at[:some], names, found):
+                return None
+        if (self._at != self._ends).any():
             return None
-        firsts = self._octets[at]
-        values_at = self._behind_names(at, firsts)
+        return found if self._order is None else [_as_before(places, self._order) for places in found]
+
+    def _lengths(self) -> list[int]:
+        """Of each step over how many maps it is."""
+        most = int(self._counts[0])
+        if self._order is None:
+            return [len(self._counts)] * most
+        return [int(each) for each in np.bincount(self._counts, minlength=most + 1)[:0:-1].cumsum()[::-1]]
+
+    def _step(self, at: Places, names: Sequence[_Name], found: Sequence[Places]) -> bool:
+        """Puts in ``at`` where the maps' next names are behind those that are there; False: one isn't plain."""
+        firsts = self._octets.take(at, mode="clip")
+        first = int(firsts[0]) if (firsts == firsts[0]).all() else None
+        values_at = self._behind_names(at, firsts, first)
         if values_at is None:
-            return None
+            return False
         lasts: dict[int, NDArray[np.uint8]] = {}  # by their offsets: few maps have the same first and last byte there
         for name, places in zip(names, found, strict=True):
+            if first is not None and first != name.first:
+                continue
             if name.offset not in lasts:
-                lasts[name.offset] = self._octets[at + name.offset]
-            hits = np.flatnonzero((firsts == name.first) & (lasts[name.offset] == name.last))
+                lasts[name.offset] = self._octets.take(at + name.offset, mode="clip")
+            alike = lasts[name.offset] == name.last
+            hits = np.flatnonzero(alike if first is not None else alike & (firsts == name.first))
             if len(hits):
                 hits = hits[name.among(self._words, at[hits])]
-                places[hits if which is None else which[hits]] = values_at[hits]
-        return self._behind_values(values_at)
+                places[hits] = values_at[hits]
+        return self._behind_values(values_at, at)
 
-    def _behind_names(self, at: Places, firsts: NDArray[np.uint8]) -> Places | None:
-        if ((firsts & 0xE0) == _SHORT_TEXT).all():
-            return at + ((firsts & _LONGEST_SHORT).astype(np.int64) + 1)
-        sizes = self._sizes(at, _NAME_SIZES[firsts], least=_LONGEST_SHORT + 1)
+    def _behind_names(self, at: Places, firsts: NDArray[np.uint8], first: int | None) -> Places | None:
+        if first is not None and first & 0xE0 == _SHORT_TEXT:
+            return at + ((first & _LONGEST_SHORT) + 1)
+        sizes = self._sizes(at, firsts, _NAME_SIZES, least=_LONGEST_SHORT + 1)
         return None if sizes is None else at + sizes
 
-    def _behind_values(self, at: Places) -> Places | None:
-        firsts = self._octets[at]
+    def _behind_values(self, values_at: Places, at: Places) -> bool:
+        firsts = self._octets.take(values_at, mode="clip")
         if (firsts == _DOUBLE).all():
-            return at + _DOUBLE_BYTES
-        sizes = self._sizes(at, _VALUE_SIZES[firsts], least=0)
-        return None if sizes is None else at + sizes
+            np.add(values_at, _DOUBLE_BYTES, out=at)
+            return True
+        sizes = self._sizes(values_at, firsts, _VALUE_SIZES, least=0)
+        if sizes is None:
+            return False
+        np.add(values_at, sizes, out=at)
+        return True
 
-    def _sizes(self, at: Places, sizes: Places, *, least: int) -> Places | None:
-        """Puts in what only a text's second byte tells; ``least``: as long as such a text is at least."""
+    def _sizes(self, at: Places, firsts: NDArray[np.uint8], known: Places, *, least: int) -> Places | None:
+        """Of names or values by their first byte, and of texts by their second, which are at least so long."""
+        sizes = known.take(firsts)
         if sizes.all():
             return sizes
         others = np.flatnonzero(sizes == 0)
-        lengths = self._octets[at[others] + 1]
-        if (self._octets[at[others]] != _TEXT_8).any() or (lengths < least).any():
+        lengths = self._octets.take(at[others] + 1, mode="clip")
+        if (firsts[others] != _TEXT_8).any() or (lengths < least).any():
             return None
         sizes[others] = lengths.astype(np.int64) + 2
         return sizes
+
+
+def _as_before(places: Places, order: NDArray[np.intp]) -> Places:
+    found = np.empty_like(places)
+    found[order] = places
+    return found

@@ -13,8 +13,10 @@ from msgspec import UNSET, UnsetType
 
 from terrazzo.ports.store import Value
 
+MOST_TOGETHER, MOST_TOGETHER_BYTES = 1_024, 1 << 20
+"""Bodies that are decoded at once, some milliseconds, and their bytes."""
+
 _DEEPEST = 32
-_MOST_TOGETHER, _MOST_BYTES = 1_024, 1 << 20  # bodies that are decoded at once, some milliseconds
 _PLAIN = {int, float, str, bool, type(None)}
 _from_json = msgspec.json.Decoder()
 _from_msgpack = msgspec.msgpack.Decoder()
@@ -139,12 +141,12 @@ def _chosen(keys: tuple[str, ...]) -> type[msgspec.Struct] | None:
 
 def _together(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """The bodies in pieces that are decoded at once: others want the interpreter, too."""
-    for start in range(0, len(bodies), _MOST_TOGETHER):
-        yield from _halved(bodies[start : start + _MOST_TOGETHER])
+    for start in range(0, len(bodies), MOST_TOGETHER):
+        yield from _halved(bodies[start : start + MOST_TOGETHER])
 
 
 def _halved(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    if len(bodies) == 1 or sum(map(len, bodies)) <= _MOST_BYTES:
+    if len(bodies) == 1 or sum(map(len, bodies)) <= MOST_TOGETHER_BYTES:
         yield bodies
     else:
         half = len(bodies) // 2

@@ -26,7 +26,7 @@ from terrazzo_adapters.rocksdb.keys import (
 _FIRST = itemgetter(0)
 _KEPT_NOTE = 2_048  # bytes: what a longer one was before is read, so that those which are kept have a size
 
-MANY = 8
+MANY = 16
 """Records of a series in one commit that are worth being kept in memory."""
 
 SeriesHour = int

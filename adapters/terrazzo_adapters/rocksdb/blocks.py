@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
+from operator import itemgetter
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -37,10 +38,13 @@ _LEAST_RECORDS = 4  # fewer are written as fast one by one
 _MOST_RECORDS = 128
 _MOST_BYTES = 32 * 1024
 _PIECE_RECORDS = 64  # together, for who reads many
+_ROWS, _ROWS_BYTES = 1_024, 1 << 20  # the same for who reads thousands: with more at once their memory is a new one
+_ORDER_BYTES = 16
 _BLOCK = b"\x01"  # the last byte of a block's key
 _SHORTENED = b"\x02"  # of a record's whose body is a frame of zstd
 _SINGLE = 21  # bytes of a record's key
 _pack_order = Struct(">QQ").pack
+_KEY, _VALUE = itemgetter(0), itemgetter(1)
 
 
 class _Block(NamedTuple):
@@ -153,26 +157,55 @@ def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes =
 
 
 class Rows(NamedTuple):
-    """Records of one series, oldest first. ``orders``: 16 bytes for each."""
+    """Records of one series, oldest first.
+
+    ``orders``: times and arrival numbers, in the last 16 of ``stride`` bytes for each.
+    """
 
     orders: bytes
+    stride: int
     bodies: Sequence[bytes]
 
 
-def rows(view: View, series_id: int, start_us: int, end_us: int) -> Rows:
-    """The records of a range, both ends inclusive, all at once: in half the time that ``up`` takes."""
-    end = record_key(series_id, end_us + 1)
-    keys: list[bytes] = []
+def rows(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Rows]:
+    """The records of a range, both ends inclusive, many at a time: in half the time that ``up`` takes."""
+    start, end = record_key(series_id, start_us), record_key(series_id, end_us + 1)
+    entries = cast("Iterator[KeyValue]", view.items(from_key=record_key(series_id, _look_back(start_us))))
+    after, together = b"", _PIECE_RECORDS
+    while some := list(islice(entries, together)):
+        keys = list(map(_KEY, some))
+        first, stop = bisect_left(keys, start), bisect_left(keys, end)
+        if not set(map(len, keys[:stop])) <= {_SINGLE}:
+            yield from _rows_of_blocks(view, series_id, start_us, end_us, after)
+            return
+        if first < stop:
+            bodies = list(map(_VALUE, some[first:stop]))
+            yield Rows(b"".join(keys[first:stop]), _SINGLE, bodies)
+            after, together = keys[stop - 1][ORDER:], _next_length(bodies)
+        if stop < len(keys):
+            return
+
+
+def _next_length(bodies: Sequence[bytes]) -> int:
+    """How many records to read after these: as many as are not too long if they are alike."""
+    return max(1, min(_ROWS, _ROWS_BYTES * len(bodies) // (sum(map(len, bodies)) or 1)))
+
+
+def _rows_of_blocks(view: View, series_id: int, start_us: int, end_us: int, after: bytes) -> Iterator[Rows]:
+    """The same where entries are blocks, or not as they came, from behind the ``order`` in ``after`` on."""
+    orders: list[bytes] = []
     bodies: list[bytes] = []
-    for key, value in cast("Iterator[KeyValue]", view.items(from_key=record_key(series_id, _look_back(start_us)))):
-        if key >= end:
-            break
-        keys.append(key)
-        bodies.append(value)
-    if set(map(len, keys)) <= {_SINGLE} and (not keys or record_time(keys[0]) >= start_us):
-        return Rows(b"".join([key[ORDER:] for key in keys]), bodies)
-    ordered = list(up(view, series_id, start_us, end_us))
-    return Rows(b"".join([order for order, _ in ordered]), [body for _, body in ordered])
+    size = 0
+    for more, further in pieces(view, series_id, int.from_bytes(after[:8]) if after else start_us, end_us):
+        behind = bisect_right(more, after)
+        orders += more[behind:]
+        bodies += further[behind:]
+        size += sum(map(len, further))
+        if len(orders) >= _ROWS or size >= _ROWS_BYTES:
+            yield Rows(b"".join(orders), _ORDER_BYTES, bodies)
+            orders, bodies, size = [], [], 0
+    if orders:
+        yield Rows(b"".join(orders), _ORDER_BYTES, bodies)
 
 
 def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[OrderedBody]:

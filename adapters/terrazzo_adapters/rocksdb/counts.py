@@ -123,8 +123,8 @@ def _counts_in_hours(
     if not keys or hours[0].tally is not None:
         return [_count_in_hour(view, series_id, hour, keys, start_us, end_us) for hour in hours]
     if sum(hour.count for hour in hours) < _FEW:
-        rows = (blocks.rows(view, series_id, *hour.cut(start_us, end_us)) for hour in hours)
-        return [sum(carrying(each.bodies, keys)) for each in rows]
+        each = (blocks.rows(view, series_id, *hour.cut(start_us, end_us)) for hour in hours)
+        return [sum(sum(carrying(some.bodies, keys)) for some in rows) for rows in each]
     from terrazzo_adapters.rocksdb.unsealed.records import counts_carrying  # its library is heavy
 
     return counts_carrying(view, series_id, hours, start_us, end_us, keys)

@@ -101,7 +101,7 @@ class Engine:
         else:
             self._catalogue.accept(batch, time.monotonic())
             self.fresh.add(batch.added)
-            self.recent.add(batch.runs, batch.counts, batch.added)
+            self.recent.add(batch.runs)
             if self._watch is not None:
                 self._watch.on_append(records, batch.added, self._catalogue.ids)
 

@@ -54,18 +54,20 @@ def walk_hours(view: View, series_id: int, start_us: int, end_us: int, *, backwa
 def together(hours: Iterable[Hour], start_us: int, end_us: int) -> Iterator[list[Hour]]:
     """The hours that overlap a range: some in a row whose records are decoded together, others alone."""
     found: list[Hour] = []
+    count = 0  # records
     for hour in hours:
         if hour.number * HOUR_US > end_us:
             break
         if (hour.number + 1) * HOUR_US <= start_us:
             continue
-        if found and (hour.tally is not None or sum(each.count for each in found) + hour.count > _TOGETHER):
+        if found and (hour.tally is not None or count + hour.count > _TOGETHER):
             yield found
-            found = []
+            found, count = [], 0
         if hour.tally is not None:
             yield [hour]
         else:
             found.append(hour)
+            count += hour.count
     if found:
         yield found
 

@@ -179,7 +179,7 @@ def _add_sealed_names(names: set[str], view: View, extent: Extent, start_us: int
             names.update(carried)
             return
     for _, body in sealed.down_of(view, extent, start_us, end_us):
-        names |= parse_points(body).keys()
+        names.update(parse_points(body))  # with |= and keys they would be in another set
 
 
 def has_record_before(view: View, series_id: int, time_us: int) -> bool:

@@ -1,17 +1,16 @@
 """Records that came lately, many of a series in one commit, as they came: whoever asks right after loading them has
 them without going through RocksDB's entries, of which each costs as much as decoding a record.
 
-An hour of a series is kept from its first record on, so that it is all there is as long as it has as many records as
-the hour's counter in a reader's snapshot says, and none was removed. What removes records says so before and after its
-commit.
+Whether all records of an hour are here is told by their number, which the hour's counter in a reader's snapshot has:
+none was removed, as what removes records says so before and after its commit.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from struct import pack
 from threading import Lock, local
 from typing import NamedTuple, TypeVar
 
@@ -21,28 +20,41 @@ from terrazzo_adapters.rocksdb.keys import HOUR_US
 
 T = TypeVar("T")
 
-_RECORD_BYTES = 200  # of Python's own: a tuple, two numbers, and what bytes take beside themselves
+_RUN_BYTES = 400  # of Python's own: a tuple, three numbers, and what three pieces of bytes take beside themselves
+_BETWEEN = b"\n"  # as ``columns.bodies`` has it, whose library is heavy
 _MOST_REMOVED = 100_000
 
 
-class _Hour:
-    """The records of one hour, in the order of commits. ``count``: how many."""
+class Run(NamedTuple):
+    """Records of one commit and one series, in order of time, then arrival, as three pieces of memory.
 
-    __slots__ = ("bytes", "count", "runs")
+    ``times_us`` and ``sizes``: 8 and 4 bytes for each in the machine's order; ``bodies``: with a line feed between two.
+    ``arrival``: the number of one of them, as a snapshot has all of a commit or nothing.
+    """
 
-    def __init__(self) -> None:
-        self.runs: list[Arrivals] = []
-        self.count = self.bytes = 0
+    arrival: int
+    first_us: int
+    last_us: int
+    times_us: bytes
+    sizes: bytes
+    bodies: bytes
 
+    @classmethod
+    def of(cls, records: Arrivals) -> Run:
+        """These records."""
+        times_us, arrivals, bodies = zip(*records)  # noqa: B905 - the hot path, and all are triples
+        sizes = pack(f"{len(bodies)}I", *map(len, bodies))
+        every_us = pack(f"{len(bodies)}q", *times_us)
+        return cls(arrivals[0], times_us[0], times_us[-1], every_us, sizes, _BETWEEN.join(bodies))
 
-class Reading(NamedTuple):
-    """A reader: what it may take of, and how many removals there were when its snapshot was made."""
+    @property
+    def size(self) -> int:
+        """How many bytes of memory it takes."""
+        return len(self.times_us) + len(self.sizes) + len(self.bodies) + _RUN_BYTES
 
-    recent: Recent
-    removals: int
-
-
-_reader = local()
+    def is_between(self, start_us: int, end_us: int) -> bool:
+        """Whether it has some of a range, perhaps."""
+        return self.first_us <= end_us and self.last_us >= start_us
 
 
 class Recent:
@@ -51,48 +63,31 @@ class Recent:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._lock = Lock()
-        self._hours: OrderedDict[SeriesHour, _Hour] = OrderedDict()
+        self._series: OrderedDict[int, deque[Run]] = OrderedDict()  # in each in the order of commits
         self._removals = 0  # of records, since the start
         self._removed: dict[int, int] = {}  # the last one of each series
         self._removed_all = 0  # the last one of all series
         self.bytes = 0
 
-    def add(
-        self, runs: Iterable[tuple[int, Arrivals]], counts: Mapping[SeriesHour, int], added: Mapping[SeriesHour, int]
-    ) -> None:
-        """Takes a commit's records of some series, in order of time each, once it is stored.
-
-        Args:
-            counts: how many records the hours of the commit have now; ``added``: of the commit, in all series.
-        """
-        new = [(slot, part) for series_id, run in runs for slot, part in _by_hour(series_id, run)]
-        if not new and not self._hours:
-            return
+    def add(self, new: Iterable[tuple[int, Arrivals]]) -> None:
+        """Takes a commit's records of some series, in order of time each, once it is stored."""
         with self._lock:
-            for slot in self._hours.keys() & added.keys() - {slot for slot, _ in new}:
-                self._drop(slot)  # a few came beside them
-            for slot, run in new:
-                self._keep(slot, run, counts[slot])
+            for series_id, records in new:
+                run = Run.of(records)
+                runs = self._series.get(series_id)
+                if runs is None:
+                    runs = self._series[series_id] = deque()
+                runs.append(run)
+                self.bytes += run.size
             while self.bytes > self._most_bytes:
-                self._drop(next(iter(self._hours)))
+                self._give_up_one()
 
-    def _keep(self, slot: SeriesHour, run: Arrivals, count: int) -> None:
-        hour = self._hours.get(slot)
-        if hour is None:
-            if count != len(run):
-                return
-            hour = self._hours[slot] = _Hour()
-        hour.runs.append(run)
-        hour.count += len(run)
-        if hour.count != count:
-            self._drop(slot)
-            return
-        size = sum([len(body) for _, _, body in run]) + _RECORD_BYTES * len(run)
-        hour.bytes += size
-        self.bytes += size
-
-    def _drop(self, slot: SeriesHour) -> None:
-        self.bytes -= self._hours.pop(slot).bytes
+    def _give_up_one(self) -> None:
+        """The oldest run of a series: of each in turn."""
+        series_id, runs = self._series.popitem(last=False)
+        self.bytes -= runs.popleft().size
+        if runs:
+            self._series[series_id] = runs
 
     @contextmanager
     def removing(self, hours: tuple[SeriesHour, SeriesHour] | None = None) -> Iterator[None]:
@@ -111,53 +106,54 @@ class Recent:
         with self._lock:
             self._removals += 1
             if hours is None or len(self._removed) >= _MOST_REMOVED:
-                self._hours.clear()
+                self._series.clear()
                 self._removed.clear()
                 self._removed_all, self.bytes = self._removals, 0
                 return
-            self._removed[hours[0] >> 32] = self._removals
-            for slot in [slot for slot in self._hours if hours[0] <= slot <= hours[1]]:
-                self._drop(slot)
+            first, last = hours
+            series_id = first >> 32
+            self._removed[series_id] = self._removals
+            start_us, end_us = (first & 0xFFFFFFFF) * HOUR_US, ((last & 0xFFFFFFFF) + 1) * HOUR_US - 1
+            runs = self._series.pop(series_id, ())
+            left = deque(run for run in runs if not run.is_between(start_us, end_us))
+            self.bytes -= sum(run.size for run in runs) - sum(run.size for run in left)
+            if left:
+                self._series[series_id] = left
 
     def read(self, work: Callable[[], T]) -> T:
-        """Does ``work``, which makes a snapshot and reads it: meanwhile ``found`` finds what is in it."""
+        """Does ``work``, which makes a snapshot and reads it: meanwhile ``reading`` finds what is in it."""
         _reader.reading = Reading(self, self._removals)
         try:
             return work()
         finally:
             _reader.reading = None
 
-    def runs(self, slot: SeriesHour, count: int, removals: int) -> list[Arrivals] | None:
-        """The records of an hour of which a snapshot has so many; None: they are not all here.
+    def runs(self, series_id: int, removals: int) -> Sequence[Run]:
+        """What there is of a series, in the order of commits, some of which a snapshot may not have yet.
 
         Args:
-            removals: how many there had been when the snapshot was made, at most.
+            removals: how many there had been when the snapshot was made, at most: nothing, if there were more since.
         """
         with self._lock:
-            hour = self._hours.get(slot)
-            if hour is None or max(self._removed_all, self._removed.get(slot >> 32, 0)) > removals:
-                return None
-            runs: list[Arrivals] = []
-            for run in hour.runs:
-                if count <= 0:
-                    break
-                runs.append(run)
-                count -= len(run)
-            return None if count else runs
+            is_as_before = max(self._removed_all, self._removed.get(series_id, 0)) <= removals
+            return tuple(self._series.get(series_id, ())) if is_as_before else ()
 
 
-def found(slot: SeriesHour, count: int) -> Sequence[Arrivals] | None:
-    """What the snapshot that this thread reads has in an hour: ``count`` records; None: not all of them are here."""
-    reading: Reading | None = getattr(_reader, "reading", None)
-    return None if reading is None else reading.recent.runs(slot, count, reading.removals)
+class Reading(NamedTuple):
+    """A reader: what it may take of, and how many removals there were when its snapshot was made."""
+
+    recent: Recent
+    removals: int
+
+    def runs(self, series_id: int) -> Sequence[Run]:
+        """As ``Recent.runs``."""
+        return self.recent.runs(series_id, self.removals)
 
 
-def _by_hour(series_id: int, run: Arrivals) -> Iterator[tuple[SeriesHour, Arrivals]]:
-    """A run's records by the hours that they lie in."""
-    start = 0
-    while start < len(run):
-        hour = run[start][0] // HOUR_US
-        end_us = (hour + 1) * HOUR_US
-        stop = len(run) if run[-1][0] < end_us else bisect_left(run, (end_us,), start)
-        yield series_id << 32 | hour, run[start:stop] if start or stop < len(run) else run
-        start = stop
+_reader = local()
+
+
+def reading() -> Reading | None:
+    """Of the snapshot that this thread reads; None: nothing may be taken from memory."""
+    found: Reading | None = getattr(_reader, "reading", None)
+    return found

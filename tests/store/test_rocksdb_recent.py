@@ -13,7 +13,7 @@ import pytest
 from open_stores import open_rocks, seal
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore, blocks
-from terrazzo_adapters.rocksdb.unsealed.recent import Recent, Run, reading
+from terrazzo_adapters.rocksdb.unsealed.recent import BURST, Recent, Run, reading
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -148,6 +148,21 @@ async def test_questions_beside_commits_have_what_their_snapshot_has(store: Rock
 
 RUN = [(5, 1, b"a"), (6, 2, b"bb")]
 LATER = [(5, 3, b"c")]
+
+
+def test_what_comes_at_full_speed_for_long_is_not_kept() -> None:
+    now_s = [0.0]
+    recent = Recent(1 << 30, clock=lambda: now_s[0])
+    run = [(number, number, b"x") for number in range(BURST // 2)]
+    for _ in range(3):
+        recent.add([(1, run)])
+    assert len(told(recent, 1)) == 2
+    now_s[0] = 1.0
+    recent.add([(1, run)])
+    assert len(told(recent, 1)) == 2, "a second is not enough"
+    now_s[0] = 60.0
+    recent.add([(1, run)])
+    assert len(told(recent, 1)) == 3
 
 
 def told(recent: Recent, series_id: int, removals: int | None = None) -> list[Run]:

@@ -7,8 +7,9 @@ none was removed, as what removes records says so before and after its commit.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from struct import pack
 from threading import Lock, local
@@ -23,6 +24,8 @@ T = TypeVar("T")
 _RUN_BYTES = 400  # of Python's own: a tuple, three numbers, and what three pieces of bytes take beside themselves
 _BETWEEN = b"\n"  # as ``columns.bodies`` has it, whose library is heavy
 _MOST_REMOVED = 100_000
+BURST = 40_000  # records that are kept of a load; at full speed for long it would cost each commit a fifteenth
+_PER_S = 2_000  # of them that may be kept again each second
 
 
 class Run(NamedTuple):
@@ -60,8 +63,10 @@ class Run(NamedTuple):
 class Recent:
     """At most ``most_bytes`` of records. One thread commits and adds; any may read."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_bytes = most_bytes
+        self._clock = clock  # seconds
+        self._allowed, self._counted_s = float(BURST), clock()
         self._lock = Lock()
         self._series: OrderedDict[int, deque[Run]] = OrderedDict()  # in each in the order of commits
         self._removals = 0  # of records, since the start
@@ -69,8 +74,10 @@ class Recent:
         self._removed_all = 0  # the last one of all series
         self.bytes = 0
 
-    def add(self, new: Iterable[tuple[int, Arrivals]]) -> None:
-        """Takes a commit's records of some series, in order of time each, once it is stored."""
+    def add(self, new: Sequence[tuple[int, Arrivals]]) -> None:
+        """Takes a commit's records of some series, in order of time each, once it is stored; not beyond ``BURST``."""
+        if not new or not self._is_allowed(sum([len(records) for _, records in new])):
+            return
         with self._lock:
             for series_id, records in new:
                 run = Run.of(records)
@@ -81,6 +88,15 @@ class Recent:
                 self.bytes += run.size
             while self.bytes > self._most_bytes:
                 self._give_up_one()
+
+    def _is_allowed(self, count: int) -> bool:
+        now_s = self._clock()
+        self._allowed = min(BURST, self._allowed + (now_s - self._counted_s) * _PER_S)
+        self._counted_s = now_s
+        if count > self._allowed:
+            return False
+        self._allowed -= count
+        return True
 
     def _give_up_one(self) -> None:
         """The oldest run of a series: of each in turn."""

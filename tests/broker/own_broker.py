@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from raw_client import RawClient
 
+from raw_client import RawClient
 from terrazzo_broker import Accept, Batch, Broker, BrokerSettings, Client, ConnectRequest, PublishGrant
 from terrazzo_broker.hooks import Verdict
 from terrazzo_broker.refusals import Refusal

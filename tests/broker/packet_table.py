@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import mqtt5
 from mqtt5 import QoS
-from raw_client import field, frame
 
+from raw_client import field, frame
 from terrazzo_broker.codec.subscribe import RequestedFilter, SubscribePacket, UnsubscribePacket
 
 

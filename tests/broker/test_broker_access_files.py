@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_client import RawClient, field, frame, publish_4, subscribe_4
 
+from raw_client import RawClient, field, frame, publish_4, subscribe_4
 from terrazzo_broker import Broker, BrokerSettings
 from terrazzo_broker.access import password_check
 from terrazzo_broker.access.acl_file import Access, read_acl

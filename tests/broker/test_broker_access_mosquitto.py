@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from raw_client import Closed, RawClient, field, frame, publish_4, subscribe_4
 
+from raw_client import Closed, RawClient, field, frame, publish_4, subscribe_4
 from running import Mosquitto, ServerProcess
 from support import free_port, require_program
 from waiting import until

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from raw_client import RawClient, connect_4, publish_4, subscribe_4, until
 
+from raw_client import RawClient, connect_4, publish_4, subscribe_4, until
 from terrazzo_broker import Accept
 from terrazzo_broker.connection_state import ReadHold
 from terrazzo_broker.delivery.back_pressure import (

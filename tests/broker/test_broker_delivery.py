@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mqtt5
 import pytest
+
 from raw_client import publish_4
 
 VERSIONS = (4, 5)

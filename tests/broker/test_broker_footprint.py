@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from raw_client import connect_4, subscribe_4
-
 from terrazzo_broker import Broker, BrokerSettings
 from terrazzo_broker.standalone import OpenHooks
 

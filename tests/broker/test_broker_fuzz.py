@@ -12,9 +12,9 @@ import random
 
 import pytest
 from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, connect
-from raw_client import TIMEOUT_S, RawClient, publish_4, until
 
 from length import rounds
+from raw_client import TIMEOUT_S, RawClient, publish_4, until
 from terrazzo_broker import Broker
 
 PACKETS = int(os.environ.get("TERRAZZO_FUZZ_PACKETS", rounds(100_000, 1_000_000)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mqtt5
 import pytest
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
-from raw_client import Closed, RawClient, publish_4, until
 
+from raw_client import Closed, RawClient, publish_4, until
 from terrazzo_broker import Accept, Challenge, Inbound, PublishGrant, Refuse
 
 

@@ -7,8 +7,8 @@ import asyncio
 import mqtt5
 import pytest
 from own_broker import RecordingHooks
-from raw_client import publish_4, until
 
+from raw_client import publish_4, until
 from terrazzo_broker import Accept
 from terrazzo_broker.admission import publish_pace
 from terrazzo_broker.admission.publish_pace import PublishPace

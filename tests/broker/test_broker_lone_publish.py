@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from raw_client import frame, publish_4
 
+from raw_client import frame, publish_4
 from terrazzo_broker.handlers import lone_publish
 from waiting import until
 

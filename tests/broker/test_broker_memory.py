@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from own_broker import RecordingHooks
-from raw_client import until
 
 from mqtt_bytes import field, frame
+from raw_client import until
 from terrazzo_broker import Accept, ConnectRequest, PublishGrant
 from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.owner_memory import Round

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from mqtt5 import ConnAckReasonCode
-from raw_client import RawClient, connect_4, field, frame, publish_4, subscribe_4, until
 
+from raw_client import RawClient, connect_4, field, frame, publish_4, subscribe_4, until
 from terrazzo_broker import Refuse
 
 Dial = Callable[..., Awaitable[RawClient]]

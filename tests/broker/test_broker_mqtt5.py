@@ -6,6 +6,7 @@ import asyncio
 
 import mqtt5
 import pytest
+
 from raw_client import frame, until
 
 NO_LOCAL, AS_PUBLISHED, IF_NEW, NEVER = 4, 8, 16, 32

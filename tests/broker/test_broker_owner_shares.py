@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from own_broker import RecordingHooks, Running
-from raw_client import RawClient, until
 
+from raw_client import RawClient, until
 from terrazzo_broker import Accept, Broker, BrokerSettings, ConnectRequest
 from terrazzo_broker.persistence import DiskStorage
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mqtt5
 import pytest
 from packet_table import BAD, BAD_CONNECTS, BadRow, names
-from raw_client import field, frame, until
 
+from raw_client import field, frame, until
 from terrazzo_broker import connections, expiry
 
 

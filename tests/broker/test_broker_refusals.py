@@ -6,9 +6,9 @@ import mqtt5
 import pytest
 from mqtt5 import ConnAckReasonCode
 from own_broker import RecordingHooks
-from raw_client import connect_4, frame, subscribe_5, until
 
 from mqtt_bytes import login
+from raw_client import connect_4, frame, subscribe_5, until
 from terrazzo_broker import Accept, Broker, BrokerSettings, Refuse
 from terrazzo_broker.refusals import TOLD, Cause, cause_of
 

@@ -12,8 +12,8 @@ from typing import Any
 import mqtt5
 import pytest
 from own_broker import RecordingHooks
-from raw_client import RawClient, publish_4, until
 
+from raw_client import RawClient, publish_4, until
 from terrazzo_broker import Accept, Broker, BrokerSettings, ConnectRequest, PublishGrant
 from terrazzo_broker.delivery.retained_delivery import PIECE_BYTES
 from terrazzo_broker.message import ApplicationMessage

@@ -6,9 +6,9 @@ import mqtt5
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_client import frame, publish_4
 
 from mqtt_bytes import field
+from raw_client import frame, publish_4
 from terrazzo_broker.codec.scan import scan_acks
 
 

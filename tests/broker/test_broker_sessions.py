@@ -7,6 +7,7 @@ import asyncio
 import mqtt5
 import pytest
 from mqtt5 import DisconnectReasonCode, QoS
+
 from raw_client import until
 
 

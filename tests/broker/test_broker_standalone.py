@@ -15,8 +15,8 @@ from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
-from raw_client import RawClient
 
+from raw_client import RawClient
 from support import require_program
 
 TIMEOUT_S = 15

@@ -9,9 +9,9 @@ from typing import Any
 import mqtt5
 import pytest
 from loop_probe import ThreadPeer, connect_5, probed
-from raw_client import until
 
 from mqtt_bytes import field, frame
+from raw_client import until
 from terrazzo_broker import Accept
 
 ANSWERED_S = 2.0  # far above what an answer takes, far below what a held loop looks like

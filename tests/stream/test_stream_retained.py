@@ -245,11 +245,18 @@ async def retain_alone(at: Node, client: RawClient, payload: bytes) -> None:
 
 
 async def test_a_log_that_was_deleted_is_made_again_of_what_nodes_have(
-    node: Any, dial: Any, connection: Connection
+    node: Any, dial: Any, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = await node("a")
     telling = await dial(a, "x-1")
     assert await retain(telling, "1", b"one") == 0
+    opening = a.log.open
+
+    async def open_after_an_attempt() -> None:
+        await until(lambda: a.retained.stats.again > 0, timeout_s=30)
+        await opening()
+
+    monkeypatch.setattr(a.log, "open", open_after_an_attempt)
     name = f"{connection.settings.name.upper()}_RETAINED"
     await connection.ask(f"STREAM.DELETE.{name}")
     assert await retain(telling, "2", b"two") == 0

@@ -299,7 +299,7 @@ class SessionLog:
             dead = await self._dead()
             if not dead:
                 return await self._remove_leftovers()
-            await asyncio.sleep(random.uniform(0, _JITTER_S))
+            await asyncio.sleep(random.uniform(0, _JITTER_S))  # nosec B311 - chooses no secret
             await self._take_care(dead)
         except (LogFull, LogUnavailable, LogUnusable) as error:
             self._failure_log.warning("what dead nodes have left is not known: %s", error)

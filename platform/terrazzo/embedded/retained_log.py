@@ -265,9 +265,12 @@ class RetainedLog:
             is_read = False
         else:
             is_read = self.loaded.is_set()
-        reader = self._log.read(self._position, self._created)
+        reader, again = self._log.read(self._position, self._created), self.stats.again
         try:
             while True:
+                if self.stats.again != again:  # what was published found none: is it there still?
+                    again = self.stats.again
+                    await self._log.state()
                 if not is_read and self._position >= state.last:
                     is_read = True
                     await self._on_loaded(is_new=not state.last or self.loaded.is_set())

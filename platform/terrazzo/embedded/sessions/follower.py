@@ -39,6 +39,7 @@ class StreamFollower:
     Args:
         on_message: is told of each message.
         on_reset: is told that the stream was made anew: nothing that was read before counts.
+        again: how often what was to be put into it had no answer: then it may be gone.
         may_do_without: where it can't be made, nothing is read, until it can.
     """
 
@@ -48,6 +49,7 @@ class StreamFollower:
         on_message: Callable[[Logged], None],
         on_reset: Callable[[], None],
         *,
+        again: Callable[[], int],
         may_do_without: bool,
     ) -> None:
         self.loaded = asyncio.Event()
@@ -55,6 +57,7 @@ class StreamFollower:
         self._log = log
         self._on_message = on_message
         self._on_reset = on_reset
+        self._again = again
         self._may_do_without = may_do_without
         self._created = ""
         self._position = 0
@@ -82,9 +85,12 @@ class StreamFollower:
             if self._created or self._position:
                 self._on_reset()
             self._created, self._position = state.created, 0
-        reader, pauses = self._log.read(self._position, self._created), LoopPauses()
+        reader, pauses, again = self._log.read(self._position, self._created), LoopPauses(), self._again()
         try:
             while True:
+                if self._again() != again:
+                    again = self._again()
+                    await self._log.state()
                 if self._position >= state.last:
                     self.loaded.set()
                 found = await reader.next(_WAIT_S)

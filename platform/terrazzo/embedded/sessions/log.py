@@ -107,8 +107,20 @@ class SessionLog:
         self.wills: dict[str, tuple[int, WillRecord]] = {}  # by client id, with the number of the message
         self._deadlines = Deadlines()
         self._followed = (
-            StreamFollower(states, self._on_state, self._on_reset, may_do_without=may_do_without),
-            StreamFollower(queues, self._on_group, self._on_reset_queues, may_do_without=may_do_without),
+            StreamFollower(
+                states,
+                self._on_state,
+                self._on_reset,
+                again=lambda: self.record_stats.again,
+                may_do_without=may_do_without,
+            ),
+            StreamFollower(
+                queues,
+                self._on_group,
+                self._on_reset_queues,
+                again=lambda: self.queue_stats.again,
+                may_do_without=may_do_without,
+            ),
         )
         self._published: dict[tuple[str, int], None] = {}  # wills whose records are to be removed
         self._ending: dict[str, int] = {}  # generations of sessions whose clients may have them no more

@@ -165,6 +165,14 @@ def test_what_comes_at_full_speed_for_long_is_not_kept() -> None:
     assert len(told(recent, 1)) == 3
 
 
+@pytest.mark.parametrize("sizes", [[3_000] * 20, [10] * 5 + [100_000] + [10] * 5])
+def test_long_bodies_are_not_kept(sizes: list[int]) -> None:
+    recent = Recent(1 << 30)
+    recent.add([(1, [(number, number, bytes(size)) for number, size in enumerate(sizes)])])
+    assert told(recent, 1) == []
+    assert recent.bytes == 0
+
+
 def told(recent: Recent, series_id: int, removals: int | None = None) -> list[Run]:
     """What there is of a series for a snapshot of now, or of before so many removals."""
     return list(recent.runs(series_id, recent._removals if removals is None else removals))
@@ -218,7 +226,7 @@ class TestRecent:
             recent.add([(number, [(5, number, b"x" * 1_000)])])
             assert recent.bytes <= 10_000
         assert (told(recent, 0) == [], told(recent, 99) != []) == (True, True)
-        recent.add([(7, [(5, 200, b"x" * 20_000)])])
+        recent.add([(7, [(5, 200 + number, b"x" * 1_000) for number in range(20)])])
         assert recent.bytes == 0
 
     def test_of_each_series_the_oldest_is_given_up(self) -> None:

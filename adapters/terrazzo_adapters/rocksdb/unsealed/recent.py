@@ -25,6 +25,7 @@ _RUN_BYTES = 400  # of Python's own: a tuple, three numbers, and what three piec
 _BETWEEN = b"\n"  # as ``columns.bodies`` has it, whose library is heavy
 _MOST_REMOVED = 100_000
 BURST = 40_000  # records that are kept of a load; at full speed for long it would cost each commit a fifteenth
+_LONG_BYTES = 2_048  # of a body: those that long cost little beside what they are, and would fill the memory
 _PER_S = 2_000  # of them that may be kept again each second
 
 
@@ -80,7 +81,11 @@ class Recent:
             return
         with self._lock:
             for series_id, records in new:
+                if len(records[0][2]) + len(records[-1][2]) > 2 * _LONG_BYTES:
+                    continue
                 run = Run.of(records)
+                if len(run.bodies) > _LONG_BYTES * len(records):
+                    continue
                 runs = self._series.get(series_id)
                 if runs is None:
                     runs = self._series[series_id] = deque()

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -79,6 +80,7 @@ class LoadedProcess:
         with far, open(os.devnull, "rb") as nothing:
             files = [far, given or nothing, output, errors or output]
             socket.send_fds(_source(), [request], [each.fileno() for each in files])
+        weakref.finalize(self, self._keeper.close)  # a test that fails may leave it to nobody
         self.pid = self._told()
 
     def poll(self) -> int | None:

@@ -58,7 +58,7 @@ class NatsServer:
             f'listen: "127.0.0.1:{self.port}"',
             f'http: "127.0.0.1:{self.monitor_port}"',
             f"max_payload: {payload}",
-            f'jetstream {{ store_dir: "{self.folder}/js", sync_interval: {sync}, max_file_store: 4GB }}',
+            f'jetstream {{ store_dir: "{self.folder}/js", sync_interval: {sync}, max_file_store: 256GB }}',
             self._options,
         ]
         if others:

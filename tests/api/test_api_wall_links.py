@@ -49,7 +49,7 @@ class Plant:
             made = await self.rig.call("create_object", who, name=f"{who}'s machine", **fields)
             self.objects.append(int(made["id"]))
             await self.rig.services.store.append(
-                [Record(f"m/{made['id']}", now_us() - HOUR_US, msgspec.msgpack.encode({"T": 21.5, "SECRET": 7391}))]
+                [Record(f"m/{made['id']}", now_us() - HOUR_US, msgspec.msgpack.encode({"T": 21.5, "SECRET": "7391 bar"}))]
             )
         made = await self.rig.call("create_dashboard", name="Hall", script=self.script(), **BY)
         self.uid = made["uid"]
@@ -91,7 +91,7 @@ async def test_other_variables_and_objects_are_not_reached(plant: Plant) -> None
     assert (await plant.ask("get_wall_chart", object_id=strangers, keys=["T"], **SPAN))["code"] == 10404
     answers = json.dumps([await plant.ask(action) for action in ("get_wall", "get_wall_values")])
     assert "stranger" not in answers
-    assert "7391" not in answers
+    assert "7391 bar" not in answers
 
 
 async def test_what_a_link_reaches_follows_its_dashboard(plant: Plant) -> None:

@@ -82,7 +82,7 @@ class Node(Platform):
         super().wait_ready(lambda: answers(f"{self.url}/healthz"), timeout_s=timeout_s)
 
     def wait_leading(self) -> Node:
-        wait_for(lambda: answers(f"{self.url}/readyz"), f"{self.data.name} leads", timeout_s=90)
+        super().wait_ready(lambda: answers(f"{self.url}/readyz"), timeout_s=90)
         return self
 
     def has(self, sequence: int) -> bool:

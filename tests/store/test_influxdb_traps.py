@@ -208,3 +208,12 @@ async def test_an_answer_of_exactly_ten_thousand_rows_is_whole(new_influx_locati
     buckets = await store.resample("m/1", ["A"], T0, T0 + 10**12, bucket_us=1_000_000, fn="mean")
     assert len(buckets.starts_us) == count
     await store.close()
+
+
+async def test_an_empty_text_has_a_bucket_as_any_text_has(new_influx_location):
+    """InfluxDB's fields can't hold it; where it's the newest of a bucket without numbers, it's the bucket's value."""
+    store = await new_influx_location().open()
+    await store.append([Record("m/1", T0, b'{"A":""}'), Record("m/1", T0 + 1_000_000, b'{"A":2}')])
+    buckets = await store.resample("m/1", ["A"], T0, T0 + 10**7, bucket_us=1_000_000)
+    assert (buckets.starts_us, buckets.columns) == ([T0 + 1_000_000, T0], {"A": [2.0, ""]})
+    await store.close()

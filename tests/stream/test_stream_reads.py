@@ -25,7 +25,7 @@ from migrated import PASSWORD
 from mqtt_bytes import login, publish
 from nats_servers import NatsServer
 from postgresql_server import PostgreSQL
-from running import answers, wait_for
+from running import ServerProcess, answers, wait_for
 from support import free_port
 from terrazzo.api.kernel.replica.seams import LeaderAnswer, LeaderQuestion
 from terrazzo_adapters.jetstream import Connection, JetStreamCalls, JetStreamSettings
@@ -134,7 +134,7 @@ class World:
 
     def start_replica(self) -> NodeProcess:
         b = self.start("b")
-        wait_for(lambda: answers(f"{b.url}/readyz/reads"), "b answers reads", timeout_s=60)
+        ServerProcess.wait_ready(b, lambda: answers(f"{b.url}/readyz/reads"), timeout_s=60)
         return b
 
     def end(self, *nodes: NodeProcess) -> None:

@@ -31,7 +31,7 @@ class NodeProcess(Platform):
         super().wait_ready(lambda: answers(f"{self.url}/healthz"), timeout_s=timeout_s)
 
     def wait_leading(self) -> NodeProcess:
-        wait_for(lambda: answers(f"{self.url}/readyz"), f"{self.data.name} leads", timeout_s=60)
+        super().wait_ready(lambda: answers(f"{self.url}/readyz"), timeout_s=60)
         return self
 
     def readiness(self) -> str:
@@ -52,6 +52,7 @@ def environment(name: str, database: str, nats: NatsServer) -> dict[str, str]:
         "TERRAZZO_STREAM__MONITOR_URL": nats.monitor_url,
         "TERRAZZO_STREAM__REPLICAS": "1",
         "TERRAZZO_STREAM__LOG_GIB": "0.1",
+        "TERRAZZO_STREAM__IN_GIB": "0.1",
         "TERRAZZO_CLUSTER__NAME": "takeover",
         "TERRAZZO_CLUSTER__NODE": name,
     }

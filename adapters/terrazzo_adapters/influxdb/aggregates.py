@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
-from terrazzo_adapters.influxdb.naming import FLAG, TEXT, field_name, identifier
+from terrazzo_adapters.influxdb.naming import EMPTY, FLAG, TEXT, field_name, identifier
 from terrazzo_adapters.influxdb.queries import SeriesSource
 from terrazzo_adapters.influxdb.server import Series, Server
 
@@ -65,10 +65,10 @@ async def _columns(
     """The buckets of each name, by one request, and one more where there are booleans; None where there are texts."""
     functions = _NUMERIC[fn or "mean"]
     numbers = window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
-    texts, has_flags, table = await server.query_each(
-        [_count(TEXT, window.source, keys), _count(FLAG, window.source, keys), numbers]
+    texts, empty, has_flags, table = await server.query_each(
+        [*(_count(each, window.source, keys) for each in (TEXT, EMPTY, FLAG)), numbers]
     )
-    if texts and fn is None:
+    if fn is None and (texts or empty):
         return None
     counts = [_rows(found) for found in await server.query_each(_flags(window, keys))] if has_flags else []
     rows = _rows(table)

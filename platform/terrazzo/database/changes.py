@@ -20,6 +20,9 @@ from terrazzo.times import now_us
 KEPT_US = 7 * 86_400 * 1_000_000
 PAGE = 1_000
 _LOCK = 0x7E44A220  # PostgreSQL's advisory lock of whoever records a change
+_NEXT_PAGE = (  # made once: it is asked for twice a second
+    sa.select(CHANGE).where(CHANGE.c.id > sa.bindparam("seen")).order_by(CHANGE.c.id).limit(PAGE)
+)
 
 
 Handler = Callable[[Sequence[MetadataChange]], Awaitable[None]]
@@ -95,9 +98,8 @@ class ChangeWatcher:
 
     async def _next_page(self) -> dict[int, MetadataChange | None]:
         """The next changes by their ids; None for this process's own whose parts have been informed already."""
-        query = sa.select(CHANGE).where(CHANGE.c.id > self.seen).order_by(CHANGE.c.id).limit(PAGE)
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query)).all()
+            rows = (await connection.execute(_NEXT_PAGE, {"seen": self.seen})).all()
             if rows and rows[0].id > self.seen + 1:
                 await self._check_gap(connection)
         return {row.id: self._to_tell(row) for row in rows}

@@ -16,6 +16,7 @@ from terrazzo.listeners import Listeners
 
 LOOK_S = 2.0  # between two looks
 _AT_ONCE = 200  # events of one transaction
+_IS_ANY_DUE = sa.select(EVENT.c.id).where(EVENT.c.clear_at <= sa.bindparam("now_us")).limit(1)  # made once
 
 
 class EventExpiryStats(msgspec.Struct):
@@ -48,8 +49,7 @@ class EventExpiry:
     async def _clear_some(self, now_us: int) -> list[dict[str, Any]]:
         columns = EVENT.c
         async with self._database.reading() as connection:
-            is_any = sa.select(columns.id).where(columns.clear_at <= now_us).limit(1)
-            if (await connection.execute(is_any)).first() is None:
+            if (await connection.execute(_IS_ANY_DUE, {"now_us": now_us})).first() is None:
                 return []
         due = sa.select(columns.id).where(columns.clear_at <= now_us).order_by(columns.clear_at).limit(_AT_ONCE)
         change = {"state": CLEARED, "cleared_at": columns.clear_at, "cleared_cause": BY_TIME, "clear_at": None}

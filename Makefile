@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run cluster test stress long torture torture-cluster simulate fuzz differential lint bench bench-short install console client screenshots clean site
+.PHONY: run cluster test test-end-to-end test-all stress long torture torture-cluster simulate fuzz differential lint bench bench-short install console client screenshots clean site
 
 install: .venv/.installed
 
@@ -31,10 +31,20 @@ cluster: .venv/.installed-test
 	$(BUILD_CONSOLE)
 	$(BIN)/python tests/local_cluster.py $(ARGS)
 
+# What each commit passes: the tests that run in their own process, or need one of the platform besides. What needs
+# browsers, several nodes, servers of others or kills without end is the second; tests/end_to_end.toml says which that is.
+# Files or folders that ARGS names run with either, whichever they are of.
+TEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 # The tests start the platform some hundred times: it must not be compiled each time, whatever the environment says.
-test: export PYTHONDONTWRITEBYTECODE :=
+test test-end-to-end test-all: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.installed-test
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(TEST) --suite commit $(ARGS)
+
+test-end-to-end: .venv/.installed-test
+	$(TEST) --suite end-to-end $(ARGS)
+
+test-all: .venv/.installed-test
+	$(TEST) $(ARGS)
 
 # The tests ROUNDS times while a busy loop for each core holds it; stops at the first failure, FROM goes on there.
 ROUNDS ?= 10

@@ -6,7 +6,7 @@ tests when it is told to run it. What is told of them, and where, stays as elsew
 
 The longest files come first, by the seconds that ``file_seconds.json`` has of them, so that no process is left alone
 with one at the end. Before them come files that are not there: they may take minutes, and a short one does no harm
-where it runs. ``make test ARGS=--write-seconds`` writes it anew.
+where it runs. ``make test-all ARGS=--write-seconds`` writes it anew.
 """
 
 from __future__ import annotations

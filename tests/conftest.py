@@ -21,7 +21,7 @@ share_statements()
 
 gc.set_threshold(20_000, 10, 10)  # tests leave a large heap, which each collection walks
 
-pytest_plugins = ["by_file", "hanging"]
+pytest_plugins = ["by_file", "hanging", "suites"]
 
 
 ON_UVLOOP = {"api", "commands", "live", "rules", "transports"}
@@ -66,6 +66,13 @@ def influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
     server.start()
     yield server
     server.kill()  # it would write down for seconds what nobody reads again
+
+
+@pytest.fixture
+def own_influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
+    """An InfluxDB of one test's own, which may stop and start it; it runs."""
+    with InfluxServer(tmp_path_factory.mktemp("own-influxd")) as server:
+        yield server
 
 
 @pytest.fixture(params=["rocksdb", "influxdb"])

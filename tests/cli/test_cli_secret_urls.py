@@ -87,21 +87,20 @@ def test_a_migration_writes_down_no_password(tmp_path: Path) -> None:
 
 
 async def test_who_asks_while_the_store_is_away_reads_no_password(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, own_influxd: InfluxServer
 ) -> None:
-    with InfluxServer(tmp_path / "influxd", auth=False) as influxd:
-        url = influxd.url.replace("//", f"//bob:{SECRET}@")
-        store = {"kind": "influxdb", "url": url, "database": "plant"}
-        async with open_rig(tmp_path / "data", store=store) as rig:
-            await rig.add_terminal("t1")
-            influxd.stop()
-            span = {"start_time": "2000-01-01 00:00:00", "end_time": "2099-01-01 00:00:00"}
-            token = rig.tokens["viewer"]
-            body = b'{"action": "get_grid_list", "terminal_id": "t1", "start_time": "%s", "end_time": "%s"}'
-            body %= (span["start_time"].encode(), span["end_time"].encode())
-            status, answer = await rig.post(body, token=token)
-            assert status == 503, answer
-            assert "InfluxDB" in answer["info"]
-            assert SECRET not in str(answer)
-            influxd.start()  # the platform stops in order
+    url = own_influxd.url.replace("//", f"//bob:{SECRET}@")
+    store = {"kind": "influxdb", "url": url, "database": "plant"}
+    async with open_rig(tmp_path / "data", store=store) as rig:
+        await rig.add_terminal("t1")
+        own_influxd.stop()
+        span = {"start_time": "2000-01-01 00:00:00", "end_time": "2099-01-01 00:00:00"}
+        token = rig.tokens["viewer"]
+        body = b'{"action": "get_grid_list", "terminal_id": "t1", "start_time": "%s", "end_time": "%s"}'
+        body %= (span["start_time"].encode(), span["end_time"].encode())
+        status, answer = await rig.post(body, token=token)
+        assert status == 503, answer
+        assert "InfluxDB" in answer["info"]
+        assert SECRET not in str(answer)
+        own_influxd.start()  # the platform stops in order
     assert SECRET not in caplog.text

@@ -11,12 +11,12 @@ from mosquitto_peer import Mosquitto, Observer
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Mosquitto]:
+def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
     with mosquitto_peer.mosquitto(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def watching(broker: Mosquitto) -> Iterator[Observer]:
-    with mosquitto_peer.observer(broker.port) as observer:
+def watching(mosquitto: Mosquitto) -> Iterator[Observer]:
+    with mosquitto_peer.observer(mosquitto.port) as observer:
         yield observer

@@ -46,17 +46,17 @@ def _all_of(file: IO[bytes]) -> str:
         return file.read().decode()
 
 
-def test_it_starts_as_users_start_it(broker: Mosquitto) -> None:
-    options = ("--port", str(broker.port), "--count", "1", "--interval", "0.1", "--duration", "0.5")
+def test_it_starts_as_users_start_it(mosquitto: Mosquitto) -> None:
+    options = ("--port", str(mosquitto.port), "--count", "1", "--interval", "0.1", "--duration", "0.5")
     command = [sys.executable, "-m", "terrazzo_simulators", "run", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].startswith("total ")
 
 
-def test_it_runs_for_its_duration_and_sums_up(broker: Mosquitto) -> None:
+def test_it_runs_for_its_duration_and_sums_up(mosquitto: Mosquitto) -> None:
     status, output, errors = finish(
-        start("--port", broker.port, "--count", 3, "--interval", 0.2, "--duration", 2, "--summary", 0.5, "--json")
+        start("--port", mosquitto.port, "--count", 3, "--interval", 0.2, "--duration", 2, "--summary", 0.5, "--json")
     )
     assert (status, errors) == (0, "")
     summaries = [json.loads(line) for line in output.splitlines()]
@@ -68,9 +68,9 @@ def test_it_runs_for_its_duration_and_sums_up(broker: Mosquitto) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order_with_a_summary(
-    broker: Mosquitto, watching: Observer, number: signal.Signals
+    mosquitto: Mosquitto, watching: Observer, number: signal.Signals
 ) -> None:
-    run = start("--port", broker.port, "--count", 2, "--interval", 0.1)
+    run = start("--port", mosquitto.port, "--count", 2, "--interval", 0.1)
     watching.wait_for(lambda messages: sum(message.topic.endswith("/r") for message in messages) > 4)
     run.process.send_signal(number)
     status, output, errors = finish(run)
@@ -78,12 +78,12 @@ def test_a_signal_ends_it_in_order_with_a_summary(
     assert output.splitlines()[-1].startswith("total ")
     assert "disconnects" not in output
     # In order: the broker had the DISCONNECT of both, and lost no connection.
-    log = (broker.folder / "mosquitto.log").read_text()
+    log = (mosquitto.folder / "mosquitto.log").read_text()
     assert "Received DISCONNECT from sim-00001" in log
     assert "Received DISCONNECT from sim-00002" in log
 
 
-def test_a_file_of_terminals(broker: Mosquitto, watching: Observer, tmp_path: Path) -> None:
+def test_a_file_of_terminals(mosquitto: Mosquitto, watching: Observer, tmp_path: Path) -> None:
     path = tmp_path / "terminals.json"
     path.write_text(
         json.dumps(
@@ -93,14 +93,14 @@ def test_a_file_of_terminals(broker: Mosquitto, watching: Observer, tmp_path: Pa
             ]
         )
     )
-    run = start("--port", broker.port, "--terminals", path, "--interval", 0.1)
+    run = start("--port", mosquitto.port, "--terminals", path, "--interval", 0.1)
     watching.wait_for(lambda messages: {"g/pump/r", "g/hall/r"} <= {message.topic for message in messages})
     run.process.send_signal(signal.SIGTERM)
     assert finish(run)[0] == 0
 
 
-def test_a_fleet_that_never_connects_says_why_and_fails(broker: Mosquitto) -> None:
-    status, _, errors = finish(start("--port", broker.port, "--pin", "wrong", "--count", 1, "--duration", 1))
+def test_a_fleet_that_never_connects_says_why_and_fails(mosquitto: Mosquitto) -> None:
+    status, _, errors = finish(start("--port", mosquitto.port, "--pin", "wrong", "--count", 1, "--duration", 1))
     assert status == 1
     assert "login refused: 0x87" in errors
     status, _, errors = finish(start("--port", free_port(), "--count", 1, "--duration", 1))

@@ -51,8 +51,8 @@ def first(topic: str, **points: Any) -> Callable[[list[Seen]], Seen | None]:
 
 @pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
 @pytest.mark.parametrize("qos", [0, 1, 2])
-async def test_terminals_log_in_and_report(broker: Mosquitto, watching: Observer, protocol: str, qos: int) -> None:
-    fleet = Fleet(specs(protocol=protocol), options(broker.port, qos=qos))
+async def test_terminals_log_in_and_report(mosquitto: Mosquitto, watching: Observer, protocol: str, qos: int) -> None:
+    fleet = Fleet(specs(protocol=protocol), options(mosquitto.port, qos=qos))
     async with fleet.running():
         async with asyncio.timeout(10):
             await fleet.connected()
@@ -66,18 +66,18 @@ async def test_terminals_log_in_and_report(broker: Mosquitto, watching: Observer
     assert statistics.disconnects == statistics.errors == statistics.dropped == 0
 
 
-async def test_what_was_acknowledged_has_arrived(broker: Mosquitto, watching: Observer) -> None:
-    fleet = Fleet(specs(20), options(broker.port, interval_s=0.05))
+async def test_what_was_acknowledged_has_arrived(mosquitto: Mosquitto, watching: Observer) -> None:
+    fleet = Fleet(specs(20), options(mosquitto.port, interval_s=0.05))
     async with fleet.running():
         await until(lambda: fleet.statistics.acknowledged > 500, "500 acknowledged messages")
     assert fleet.statistics.acknowledged == fleet.statistics.published
     await seen(watching, lambda messages: len(messages) >= fleet.statistics.published)
 
 
-async def test_a_wrong_pin_is_refused_and_tried_again(broker: Mosquitto) -> None:
+async def test_a_wrong_pin_is_refused_and_tried_again(mosquitto: Mosquitto) -> None:
     for protocol in ("3.1.1", "5.0"):
         wrong = TerminalSpec(uid="sim-00001", username="sim-00001", pin="wrong", protocol=protocol)
-        fleet = Fleet([wrong], options(broker.port))
+        fleet = Fleet([wrong], options(mosquitto.port))
         async with fleet.running():
             await until(lambda fleet=fleet: fleet.statistics.login_refused >= 2, "two refused attempts")
         (device,) = fleet.devices.values()
@@ -93,10 +93,10 @@ async def test_a_broker_that_is_not_there_is_counted_and_waited_for(tmp_path: An
     assert fleet.statistics.connects == 0
 
 
-async def test_messagepack_and_sealed_payloads(broker: Mosquitto, watching: Observer) -> None:
+async def test_messagepack_and_sealed_payloads(mosquitto: Mosquitto, watching: Observer) -> None:
     packed = TerminalSpec(uid="p", username="sim-00001", pin="pin-00001", format="msgpack")
     sealed = TerminalSpec(uid="s", username="sim-00002", pin="pin-00002", encryption=True)
-    async with Fleet([packed, sealed], options(broker.port)).running():
+    async with Fleet([packed, sealed], options(mosquitto.port)).running():
         plain = await seen(watching, lambda messages: [m for m in messages if m.topic == "g/p/r"])
         closed = await seen(watching, lambda messages: [m for m in messages if m.topic == "g/s/r"])
     assert plain[0].payload[0] & 0xF0 == 0x80
@@ -105,8 +105,8 @@ async def test_messagepack_and_sealed_payloads(broker: Mosquitto, watching: Obse
     assert decode(Seal(pin="pin-00002", uid="s").open(closed[0].payload))["BOOT"] == 1
 
 
-async def test_commands_are_obeyed_and_answered(broker: Mosquitto, watching: Observer) -> None:
-    fleet = Fleet(specs(2), options(broker.port))
+async def test_commands_are_obeyed_and_answered(mosquitto: Mosquitto, watching: Observer) -> None:
+    fleet = Fleet(specs(2), options(mosquitto.port))
     async with fleet.running():
         await fleet.connected()
         watching.command("sim-00001", {"Act": "Control", "SETPOINT": 6.5}, correlation=b"\x01\xff")
@@ -123,8 +123,10 @@ async def test_commands_are_obeyed_and_answered(broker: Mosquitto, watching: Obs
     assert fleet.statistics.commands == 3
 
 
-async def test_commands_over_3_1_1_are_answered_on_the_notices_channel(broker: Mosquitto, watching: Observer) -> None:
-    fleet = Fleet(specs(1, protocol="3.1.1"), options(broker.port))
+async def test_commands_over_3_1_1_are_answered_on_the_notices_channel(
+    mosquitto: Mosquitto, watching: Observer
+) -> None:
+    fleet = Fleet(specs(1, protocol="3.1.1"), options(mosquitto.port))
     async with fleet.running():
         await fleet.connected()
         watching.command("sim-00001", {"Act": "Control", "VALVE": "open"})
@@ -132,8 +134,8 @@ async def test_commands_over_3_1_1_are_answered_on_the_notices_channel(broker: M
         await seen(watching, first("g/sim-00001/r", VALVE="open"))
 
 
-async def test_a_repeated_command_is_carried_out_once(broker: Mosquitto, watching: Observer) -> None:
-    fleet = Fleet(specs(1), options(broker.port, interval_s=None))
+async def test_a_repeated_command_is_carried_out_once(mosquitto: Mosquitto, watching: Observer) -> None:
+    fleet = Fleet(specs(1), options(mosquitto.port, interval_s=None))
     async with fleet.running():
         await fleet.connected()
         upgrade = {"Act": "AXUpgrade", "Unit": "MCU", "URL": "http://h/next"}
@@ -152,9 +154,9 @@ async def test_a_repeated_command_is_carried_out_once(broker: Mosquitto, watchin
     "payload", [b"", b"\xc1", b"nonsense", b"[]", b"{}", b'{"Act":7}', b'{"Act":"Control","X":NaN}']
 )
 async def test_an_unreadable_command_is_answered_and_harms_nothing(
-    broker: Mosquitto, watching: Observer, payload: bytes
+    mosquitto: Mosquitto, watching: Observer, payload: bytes
 ) -> None:
-    fleet = Fleet(specs(1), options(broker.port, interval_s=None))
+    fleet = Fleet(specs(1), options(mosquitto.port, interval_s=None))
     async with fleet.running():
         await fleet.connected()
         watching.command("sim-00001", payload)
@@ -165,10 +167,10 @@ async def test_an_unreadable_command_is_answered_and_harms_nothing(
     assert fleet.statistics.unreadable == 1
 
 
-async def test_a_terminal_that_encrypts_obeys_sealed_commands_only(broker: Mosquitto, watching: Observer) -> None:
+async def test_a_terminal_that_encrypts_obeys_sealed_commands_only(mosquitto: Mosquitto, watching: Observer) -> None:
     spec = TerminalSpec(uid="s", username="sim-00001", pin="pin-00001", encryption=True)
     seal = Seal(pin="pin-00001", uid="s")
-    fleet = Fleet([spec], options(broker.port, interval_s=None))
+    fleet = Fleet([spec], options(mosquitto.port, interval_s=None))
 
     def answers(messages: list[Seen]) -> list[dict[str, Any]]:
         return [decode(seal.open(message.payload)) for message in messages if message.topic == "g/s/n"]
@@ -183,8 +185,8 @@ async def test_a_terminal_that_encrypts_obeys_sealed_commands_only(broker: Mosqu
         assert (diag["Act"], diag["Result"]) == ("Diag", "ok")
 
 
-async def test_a_reboot_ends_the_connection_and_keeps_the_counters(broker: Mosquitto, watching: Observer) -> None:
-    fleet = Fleet(specs(1), options(broker.port))
+async def test_a_reboot_ends_the_connection_and_keeps_the_counters(mosquitto: Mosquitto, watching: Observer) -> None:
+    fleet = Fleet(specs(1), options(mosquitto.port))
     async with fleet.running():
         await fleet.connected()
         await seen(watching, first("g/sim-00001/r"))
@@ -201,33 +203,33 @@ async def test_a_reboot_ends_the_connection_and_keeps_the_counters(broker: Mosqu
 
 @pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
 async def test_an_outage_is_survived_and_what_was_not_acknowledged_comes_after_it(
-    broker: Mosquitto, protocol: str
+    mosquitto: Mosquitto, protocol: str
 ) -> None:
-    fleet = Fleet(specs(5, protocol=protocol), options(broker.port))
+    fleet = Fleet(specs(5, protocol=protocol), options(mosquitto.port))
     async with fleet.running():
         await fleet.connected()
-        await asyncio.to_thread(broker.stop)
+        await asyncio.to_thread(mosquitto.stop)
         await until(lambda: fleet.statistics.connected == 0, "everyone offline")
         offline_from = fleet.statistics.published
         await until(lambda: fleet.statistics.published > offline_from + 20, "reports while offline")
-        await asyncio.to_thread(broker.start)
+        await asyncio.to_thread(mosquitto.start)
         await fleet.connected()
     assert fleet.statistics.acknowledged == fleet.statistics.published
     assert fleet.statistics.dropped == 0
     assert fleet.statistics.disconnects == 5
 
 
-async def test_qos_0_while_offline_is_dropped_and_counted(broker: Mosquitto) -> None:
-    fleet = Fleet(specs(1), options(broker.port, qos=0))
+async def test_qos_0_while_offline_is_dropped_and_counted(mosquitto: Mosquitto) -> None:
+    fleet = Fleet(specs(1), options(mosquitto.port, qos=0))
     async with fleet.running():
         await fleet.connected()
-        await asyncio.to_thread(broker.stop)
+        await asyncio.to_thread(mosquitto.stop)
         await until(lambda: fleet.statistics.dropped > 2, "dropped reports")
 
 
-async def test_a_storm_cuts_a_share_and_all_come_back(broker: Mosquitto) -> None:
+async def test_a_storm_cuts_a_share_and_all_come_back(mosquitto: Mosquitto) -> None:
     faults = Faults(storm_every_s=0.5, storm_share=0.5)
-    fleet = Fleet(specs(10), options(broker.port, faults=faults))
+    fleet = Fleet(specs(10), options(mosquitto.port, faults=faults))
     async with fleet.running():
         await fleet.connected()
         await until(lambda: fleet.statistics.disconnects >= 10, "two storms")
@@ -236,9 +238,9 @@ async def test_a_storm_cuts_a_share_and_all_come_back(broker: Mosquitto) -> None
     assert fleet.statistics.acknowledged == fleet.statistics.published
 
 
-async def test_faults_lose_cut_and_garble(broker: Mosquitto, watching: Observer) -> None:
+async def test_faults_lose_cut_and_garble(mosquitto: Mosquitto, watching: Observer) -> None:
     faults = Faults(message_loss=0.2, connection_loss=0.05, malformed=0.3)
-    fleet = Fleet(specs(5), options(broker.port, interval_s=0.03, faults=faults))
+    fleet = Fleet(specs(5), options(mosquitto.port, interval_s=0.03, faults=faults))
     async with fleet.running():
         await until(
             lambda: fleet.statistics.lost > 20 and fleet.statistics.malformed > 20 and fleet.statistics.disconnects > 2,
@@ -253,12 +255,12 @@ async def test_faults_lose_cut_and_garble(broker: Mosquitto, watching: Observer)
     assert broken > 5
 
 
-async def test_two_runs_with_a_seeded_clock_say_the_same(broker: Mosquitto, watching: Observer) -> None:
+async def test_two_runs_with_a_seeded_clock_say_the_same(mosquitto: Mosquitto, watching: Observer) -> None:
     reports = []
     for _ in range(2):
         watching.seen.clear()
         seeded = FleetOptions(
-            link=LinkOptions(port=broker.port), habits=Habits(interval_s=0.1, seed=9), clock_start_s=1_767_225_600
+            link=LinkOptions(port=mosquitto.port), habits=Habits(interval_s=0.1, seed=9), clock_start_s=1_767_225_600
         )
         async with Fleet(specs(3), seeded).running():
             for n in (1, 2, 3):
@@ -270,10 +272,10 @@ async def test_two_runs_with_a_seeded_clock_say_the_same(broker: Mosquitto, watc
     assert times[:3] == ["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.100Z", "2026-01-01T00:00:00.200Z"]
 
 
-async def test_three_hundred_terminals_need_no_thread_each(broker: Mosquitto) -> None:
+async def test_three_hundred_terminals_need_no_thread_each(mosquitto: Mosquitto) -> None:
     import threading
 
-    fleet = Fleet(specs(300), options(broker.port, interval_s=1))
+    fleet = Fleet(specs(300), options(mosquitto.port, interval_s=1))
     async with fleet.running():
         async with asyncio.timeout(30):
             await fleet.connected()

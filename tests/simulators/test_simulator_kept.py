@@ -90,10 +90,10 @@ def test_a_line_works_in_shifts() -> None:
     assert count[-1] - count[0] > 500_000
 
 
-async def test_what_was_kept_comes_before_what_is_live(broker: Mosquitto, watching: Observer) -> None:
+async def test_what_was_kept_comes_before_what_is_live(mosquitto: Mosquitto, watching: Observer) -> None:
     since = iso(time.time() - 400 * 60)
     given = spec(kept_since=since, kept_step_s=60, interval_s=0.1)
-    fleet = Fleet([given], FleetOptions(link=LinkOptions(port=broker.port), habits=Habits(backoff_s=0.1)))
+    fleet = Fleet([given], FleetOptions(link=LinkOptions(port=mosquitto.port), habits=Habits(backoff_s=0.1)))
 
     def times(messages: list[Any]) -> list[str]:
         return [each.points["Time"] for each in messages if each.topic == "g/sim-00001/r"]
@@ -109,8 +109,8 @@ async def test_what_was_kept_comes_before_what_is_live(broker: Mosquitto, watchi
     assert len(kept) >= 400
 
 
-def test_a_fleet_ends_with_whoever_began_it(broker: Mosquitto) -> None:
-    options = ["run", "--port", str(broker.port), "--count", "1", "--ends-with-input", "--summary", "0.1"]
+def test_a_fleet_ends_with_whoever_began_it(mosquitto: Mosquitto) -> None:
+    options = ["run", "--port", str(mosquitto.port), "--count", "1", "--ends-with-input", "--summary", "0.1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "terrazzo_simulators", *options],
         stdin=subprocess.PIPE,

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 
 import pytest
 from store_locations import InfluxLocation, RocksLocation, SealedLocation
-
-from influx_server import InfluxServer
-
-
-@pytest.fixture
-def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
-    """A server that one test may stop and start; it runs."""
-    server = InfluxServer(tmp_path_factory.mktemp("own-influxd"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 
 import pytest
 from store_locations import InfluxLocation
@@ -157,24 +158,26 @@ async def test_a_dropped_database_is_made_again(influx, influx_location, influxd
     assert await influx.latest([NAME], 9) == [record(T0, {"n": 2})]
 
 
-async def test_wrong_credentials_are_said(tmp_path, tmp_path_factory):
-    server = InfluxServer(tmp_path_factory.mktemp("auth"), auth=True)
-    server.start()
-    try:
-        server.query("CREATE USER \"adm\" WITH PASSWORD 'pass' WITH ALL PRIVILEGES")
-        location = InfluxLocation(server.url, "db", tmp_path / "spool")
-        store = await location.open(username="adm", password="wrong")
-        with pytest.raises(StoreUnavailable, match=r"401.*authorization failed"):
-            await store.check()
-        await store.append([record(T0, {"n": 1})])
-        assert store.stats().spool_batches == 1
-        await store.close()
-        store = await location.open(username="adm", password="pass")
-        await until(lambda: not store.stats().spool_batches)
-        assert await store.latest([NAME], 1) == [record(T0, {"n": 1})]
-        await store.close()
-    finally:
-        server.stop()
+@pytest.fixture
+def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
+    """One that asks who is there."""
+    with InfluxServer(tmp_path_factory.mktemp("auth"), auth=True) as server:
+        yield server
+
+
+async def test_wrong_credentials_are_said(own_influxd, tmp_path):
+    own_influxd.query("CREATE USER \"adm\" WITH PASSWORD 'pass' WITH ALL PRIVILEGES")
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool")
+    store = await location.open(username="adm", password="wrong")
+    with pytest.raises(StoreUnavailable, match=r"401.*authorization failed"):
+        await store.check()
+    await store.append([record(T0, {"n": 1})])
+    assert store.stats().spool_batches == 1
+    await store.close()
+    store = await location.open(username="adm", password="pass")
+    await until(lambda: not store.stats().spool_batches)
+    assert await store.latest([NAME], 1) == [record(T0, {"n": 1})]
+    await store.close()
 
 
 async def test_what_is_no_influxdb_is_said(tmp_path):

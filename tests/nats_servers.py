@@ -21,6 +21,8 @@ _STARTS_S = 30.0
 class NatsServer:
     """A server of which the files outlive its process."""
 
+    count = 1
+
     def __init__(self, folder: Path, number: int, *, options: str = "") -> None:
         self.port, self.monitor_port, self.route_port = free_port(), free_port(), free_port()
         self.folder, self.name = folder, f"n{number}"
@@ -100,6 +102,15 @@ class NatsServer:
     def signal(self, number: int) -> None:
         if self._process is not None and self._process.poll() is None:
             os.kill(self._process.pid, number)
+
+
+class NatsServers:
+    """Several that keep their streams together, as one configuration names them."""
+
+    def __init__(self, servers: Sequence[NatsServer]) -> None:
+        self.count = len(servers)
+        self.url = ",".join(each.url for each in servers)
+        self.monitor_url = ",".join(each.monitor_url for each in servers)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from test_stream_fronts import Cluster, cluster
 from test_stream_takeover import NodeProcess
 
 from durability.test_acknowledged_is_stored import stored_numbers
-from nats_servers import NatsServer
+from nats_servers import NatsServer, NatsServers
 from postgresql_server import PostgreSQL
 from running import PASSWORD, Platform, wait_for
 
@@ -92,7 +92,7 @@ def figure(at: Platform, name: str) -> float:
 
 
 @contextmanager
-def stand(folder: Path, postgresql: PostgreSQL, nats: NatsServer, name: str) -> Iterator[Stand]:
+def stand(folder: Path, postgresql: PostgreSQL, nats: NatsServer | NatsServers, name: str) -> Iterator[Stand]:
     with cluster(folder, postgresql, nats, name) as found:
         made = Stand(found)
         try:

@@ -15,7 +15,7 @@ from test_stream_takeover import NodeProcess, ask_cluster, environment
 
 from durability.test_acknowledged_is_stored import Publisher, stored_numbers
 from mqtt_bytes import field, frame, login, publish
-from nats_servers import NatsServer, running_nats
+from nats_servers import NatsServer, NatsServers, running_nats
 from postgresql_server import PostgreSQL
 from running import Platform, wait_for
 
@@ -29,13 +29,14 @@ class FrontProcess(Platform):
 class Cluster:
     """A leader and fronts on one machine."""
 
-    def __init__(self, folder: Path, database: str, nats: NatsServer, name: str) -> None:
+    def __init__(self, folder: Path, database: str, nats: NatsServer | NatsServers, name: str) -> None:
         self.folder, self.database, self.nats, self.name = folder, database, nats, name
         self.started: dict[str, Platform] = {}
 
     def environment(self, node: str, **more: str) -> dict[str, str]:
         shared = environment(node, self.database, self.nats)
-        return {**shared, "TERRAZZO_CLUSTER__NAME": self.name, "TERRAZZO_STREAM__IN_GIB": "0.1", **more}
+        own = {"TERRAZZO_CLUSTER__NAME": self.name, "TERRAZZO_STREAM__REPLICAS": str(self.nats.count)}
+        return {**shared, **own, "TERRAZZO_STREAM__IN_GIB": "0.1", **more}
 
     def node(self, name: str) -> NodeProcess:
         before = self.started.get(name)
@@ -56,7 +57,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, postgresql: PostgreSQL, nats: NatsServer, name: str) -> Iterator[Cluster]:
+def cluster(folder: Path, postgresql: PostgreSQL, nats: NatsServer | NatsServers, name: str) -> Iterator[Cluster]:
     found = Cluster(folder, postgresql.migrated_database(), nats, name)
     try:
         yield found

@@ -55,17 +55,21 @@ class GatedStates(JetStreamKeyed):
 class Node:
     """A broker among several, as a front has it."""
 
-    def __init__(self, connection: Connection, name: str, others: list[Node], **settings: Any) -> None:
+    def __init__(
+        self, connection: Connection, name: str, others: list[Node], *, most_bytes: int = 1 << 20, **settings: Any
+    ) -> None:
         self.name, self.others = name, others
         self.is_dead = False
+        self.is_held = True  # by its lease, as far as it knows
         self.holds: list[Batch] | None = None
-        self.states = GatedStates(connection, "sessions", most_bytes=1 << 20, room="stream.in_gib")
+        self.states = GatedStates(connection, "sessions", most_bytes=most_bytes, room="stream.in_gib")
         self.states.gate = asyncio.Event()
         self.states.gate.set()
-        self.queues = JetStreamQueues(connection, "queues", most_bytes=1 << 20, room="stream.in_gib")
+        self.queues = JetStreamQueues(connection, "queues", most_bytes=most_bytes, room="stream.in_gib")
         self.records = JetStreamRecords(connection)
         clock = asyncio.get_running_loop().time
         self.lease = FrontLease(self.records, node=name, run=name, lease_s=60, clock=clock)
+        self._most_bytes = most_bytes
         self._settings = BrokerSettings(sweep_interval_s=0.05, sys_interval_s=0, **settings)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -77,10 +81,10 @@ class Node:
             self.queues,
             self.records,
             own=(self.name, self.lease.epoch),
-            owner_bytes=1 << 20,
+            owner_bytes=self._most_bytes,
             now_us=now_us,
         )
-        self.sessions = FrontSessions(self.log, now_us)
+        self.sessions = FrontSessions(self.log, now_us, lambda: self.is_held)
         hooks = SessionHooks()
         hooks.node = self
         self.broker = Broker(self._settings, hooks, self.sessions.storage)

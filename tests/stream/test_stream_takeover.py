@@ -16,7 +16,7 @@ from test_stream_replication import content, rocks
 
 from durability.test_acknowledged_is_stored import Publisher, stored_numbers
 from loaded_process import run_loaded_text
-from nats_servers import NatsServer
+from nats_servers import NatsServer, NatsServers
 from postgresql_server import PostgreSQL
 from running import Platform, answers, wait_for
 from terrazzo_adapters.jetstream import Connection, JetStreamSettings
@@ -42,7 +42,7 @@ class NodeProcess(Platform):
             return refused.read().decode()
 
 
-def environment(name: str, database: str, nats: NatsServer) -> dict[str, str]:
+def environment(name: str, database: str, nats: NatsServer | NatsServers) -> dict[str, str]:
     return {
         "TERRAZZO_DATABASE__URL": database,
         "TERRAZZO_DATABASE__SECRETS_KEY": "ab" * 32,

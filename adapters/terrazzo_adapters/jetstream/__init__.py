@@ -6,6 +6,7 @@ connection  one connection: requests to the JetStream API, errors translated
 streams     makes and checks streams
 monitor     reads of the servers' monitoring whether they sync before they acknowledge
 log         ``JetStreamLog``: frames, appended by the number of the last
+key_stream  what streams have in common whose messages have keys
 keyed       ``JetStreamKeyed``: the newest message of each key, in one order
 queues      ``JetStreamQueues``: messages in queues, each with a key
 calls       requests from node to node, past any stream

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Callable
 
 from terrazzo.embedded.sessions.journal import LoggedSession, placed
 from terrazzo.embedded.sessions.view import KnownSession, SessionView
@@ -32,11 +33,12 @@ _FRESH_BYTES = 8 << 20  # of groups that were just read, for sessions here
 
 
 class Feeder:
-    """Feeds the sessions of one broker."""
+    """Feeds the sessions of one broker, as long as no other node can have them (``is_held``)."""
 
-    def __init__(self, queues: QueueLog, view: SessionView) -> None:
+    def __init__(self, queues: QueueLog, view: SessionView, is_held: Callable[[], bool]) -> None:
         self._queues = queues
         self._view = view
+        self._is_held = is_held
         self._core: BrokerCore | None = None
         self._fresh: OrderedDict[int, bytes] = OrderedDict()  # bodies by number
         self._fresh_bytes = 0
@@ -61,7 +63,7 @@ class Feeder:
                 self._wake.set()
 
     def look_again(self) -> None:
-        """Feeds those that took no more; called now and then."""
+        """Feeds those that took no more, or were to have no more then; called now and then."""
         full, self._full = self._full, set()
         for client_id in full:
             self.feed_soon(client_id)
@@ -108,7 +110,7 @@ class Feeder:
         session, known = self._session(client_id), self._view.find(client_id)
         if session is None or known is None:
             return False
-        if session.queued >= _LOW:
+        if session.queued >= _LOW or not self._is_held():
             self._full.add(client_id)
             return False
         found = next(
@@ -125,7 +127,7 @@ class Feeder:
             return True
         if self._session(client_id) is not session:
             return False
-        if not self._hand_over(session, found.sequence, messages):
+        if not self._is_held() or not self._hand_over(session, found.sequence, messages):
             self._full.add(client_id)
             return False
         session.note_fed(found.last_place)

@@ -43,6 +43,7 @@ class LogStorage:
 
     Args:
         own: this node, and which of its starts.
+        is_held: whether no other node can have its sessions by now. One that stood still sends nothing more of them.
         now_us: UTC microseconds.
     """
 
@@ -54,14 +55,15 @@ class LogStorage:
         sender: QueueSender,
         *,
         own: tuple[str, int],
+        is_held: Callable[[], bool],
         now_us: Callable[[], int],
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.queues = QueueShares()
         self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages()
         self.deadlines = Deadlines()
-        self.feeder = Feeder(queues, view)
-        self.wills = LoggedWills(writers, own=own)
+        self.feeder = Feeder(queues, view, is_held)
+        self.wills = LoggedWills(writers, own=own, is_held=is_held)
         self._writers = writers
         self._log = queues
         self._view = view

@@ -89,6 +89,7 @@ class SessionTakeover:
         writer.is_held = True
         try:
             await writer.idle()
+            await self._storage.wills.written(client_id)
             for _ in range(_MOST_TRIES):
                 try:
                     session, will = await asyncio.gather(self._session(client_id), self._will(client_id))

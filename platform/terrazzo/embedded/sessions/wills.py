@@ -18,7 +18,7 @@ from terrazzo_broker.wills import PendingWill
 class _OwnWill:
     """A client's record."""
 
-    __slots__ = ("is_kept", "left", "record", "taken", "writer")
+    __slots__ = ("is_kept", "is_others", "left", "record", "taken", "writer")
 
     def __init__(self, writer: RecordWriter) -> None:
         self.writer = writer
@@ -26,6 +26,7 @@ class _OwnWill:
         self.taken: WillRecord | None = None  # as it was, of one that is being published
         self.left: PendingWill | None = None  # of a connection that has ended, to be published now
         self.is_kept = False  # it is published, and not stored yet
+        self.is_others = False  # whichever node claims it publishes it, as this one may be dead to the others
 
     def encode(self) -> bytes:
         """Its bytes."""
@@ -33,11 +34,13 @@ class _OwnWill:
 
 
 class LoggedWills:
-    """Those of the clients that are, or were, connected here. ``own``: this node, and which of its starts."""
+    """Those of the clients that are, or were, connected here. ``own``: this node, and which of its starts;
+    ``is_held``: whether no other node can have found it dead by now, and published them."""
 
-    def __init__(self, writers: RecordWriters, *, own: tuple[str, int]) -> None:
+    def __init__(self, writers: RecordWriters, *, own: tuple[str, int], is_held: Callable[[], bool]) -> None:
         self._writers = writers
         self._own = own
+        self._is_held = is_held
         self._over: list[str] = []
         self._wills: dict[str, _OwnWill] = {}  # bounded by the connections, and those that have just ended
 
@@ -47,6 +50,12 @@ class LoggedWills:
         if found is None:
             found = self._wills[client_id] = _OwnWill(RecordWriter(self._writers, (WILL, client_id)))
         return found
+
+    async def written(self, client_id: str) -> None:
+        """Returns when the log has what this node knows of a client's will."""
+        own = self._wills.get(client_id)
+        if own is not None:
+            await own.writer.idle()
 
     def begin(self, client_id: str, last: int) -> None:
         """Goes on behind what was found in the log at a client's login."""
@@ -58,7 +67,7 @@ class LoggedWills:
     def note(self, will: mqtt5.Will, client: Client, expiry_s: int, origin: Origin | None) -> None:
         """Has the log keep the will of a connected client; ``origin`` waits for it."""
         own = self.of(client.client_id)
-        own.left, own.is_kept = None, False
+        own.left, own.is_kept, own.is_others = None, False, False
         own.record = WillRecord(
             VERSION,
             client.client_id,
@@ -72,17 +81,19 @@ class LoggedWills:
     def leave(self, pending: PendingWill, due_us: int, now_us: int) -> None:
         """Its client is gone: it is published at ``due_us``, by whichever node."""
         own = self.of(pending.client.client_id)
-        if due_us <= now_us:
+        own.is_others = own.record is not None and not self._is_held()
+        is_now = due_us <= now_us and not own.is_others
+        if is_now:
             own.left = pending
         if own.record is not None:
             own.record = msgspec.structs.replace(own.record, due_us=due_us)
-            if due_us > now_us:
+            if not is_now:
                 own.writer.change(own.encode)
 
     def take(self, client_id: str) -> PendingWill | None:
         """Removes a client's will; returns it where it is to be published now."""
         own = self._wills.get(client_id)
-        if own is None or own.is_kept:
+        if own is None or own.is_kept or own.is_others:
             return None
         left, own.left = own.left, None
         own.taken, own.record = own.record, None
@@ -96,6 +107,7 @@ class LoggedWills:
         own = self._wills.get(client_id)
         if own is not None:
             own.record = own.left = None
+            own.is_others = False
 
     def on_gone(self, client_id: str, sequence: int) -> None:
         """The log has no such will any more, since the message of this number: a node has published it."""

@@ -260,7 +260,8 @@ class Front:
 
     def _start_sessions(self, stream: Stream, lease: FrontLease) -> FrontSessions:
         node, queued = self._config.cluster.node, self._config.limits.queued_bytes
-        sessions = FrontSessions(new_session_log(stream, node, lease.epoch, owner_bytes=queued), now_us)
+        log = new_session_log(stream, node, lease.epoch, owner_bytes=queued)
+        sessions = FrontSessions(log, now_us, lambda: lease.is_held)
         start_sessions(sessions.log, self._lifetime)
         return sessions
 

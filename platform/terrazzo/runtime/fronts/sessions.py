@@ -77,12 +77,18 @@ async def attach_sessions(
 
 
 class FrontSessions:
-    """The sessions of a front's broker: its storage, and how it takes them over."""
+    """The sessions of a front's broker: its storage, and how it takes them over. ``is_held``: as ``LogStorage`` has."""
 
-    def __init__(self, sessions: SessionLog, clock: Callable[[], int]) -> None:
+    def __init__(self, sessions: SessionLog, clock: Callable[[], int], is_held: Callable[[], bool]) -> None:
         self.log = sessions
         self.storage = LogStorage(
-            sessions.writers, sessions.queues, sessions.view, sessions.sender, own=sessions.own, now_us=clock
+            sessions.writers,
+            sessions.queues,
+            sessions.view,
+            sessions.sender,
+            own=sessions.own,
+            is_held=is_held,
+            now_us=clock,
         )
         self.takeover = SessionTakeover(
             sessions.states,

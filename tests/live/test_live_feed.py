@@ -17,7 +17,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.frames import FrameEntry, as_line, as_message
-from terrazzo.live.hub import LiveHub, LiveLimits
+from terrazzo.live.hub import REST_S, LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
 from terrazzo.live.sources import RecordSource
 from terrazzo.live.stats import LiveStats
@@ -147,6 +147,82 @@ def test_all_feeds_together_keep_so_many_bytes() -> None:
     for reader in readers:
         frames = read(reader)
         assert frames[0]["gap"]["lost"] + len(frames) - 1 == 40
+
+
+def framed_bytes(feed: Feed) -> int:
+    return sum(len(entry.framed) for entry in feed._entries)
+
+
+def test_what_nobody_reads_is_kept_once_and_all_of_it_comes_again() -> None:
+    hub = hub_of()
+    reader, other = subscribe(hub), subscribe(hub, Selector(frozenset({"event"}), 1, object_id=1))
+    for _ in range(10):
+        hub.publish("event", company_id=1, object_id=1, data="x" * 10_000)
+    read(reader)
+    assert len(read(other)) == 10
+    read_bytes, feed = hub.stats.bytes_kept, reader.feed
+    assert framed_bytes(feed) > 100_000
+    hub.leave(reader)
+    hub.end_idle(100.0)
+    hub.end_idle(101.0)
+    assert framed_bytes(feed) == 0, "not even those that the other feed has too: they are made again"
+    assert feed.size < 0.6 * other.feed.size
+    assert hub.stats.bytes_kept == feed.size + other.feed.size < read_bytes
+    hub.publish("event", company_id=1, object_id=1, data="x" * 10_000)
+    back = subscribe(hub, since=hub.started_seq)
+    assert feed.size == other.feed.size, "what is going to be sent counts as kept twice"
+    assert hub.stats.bytes_kept == feed.size + other.feed.size
+    assert len(read(back)) == 11
+    hub.leave(back)
+    hub.leave(other)
+    for second in (200.0, 200.0 + 300):
+        hub.end_idle(second)
+    assert hub.stats.bytes_kept == 0
+
+
+def test_what_nobody_has_read_for_a_while_keeps_a_part_and_the_longest_idle_gives_it() -> None:
+    hub = hub_of(bytes=1_000_000)
+    first, second, read_one = (subscribe(hub, Selector(frozenset({"event"}), 1, object_id=n)) for n in range(3))
+    theirs = subscribe(hub, Selector(frozenset({"event"}), 2))
+    for number in range(3):
+        for _ in range(20):
+            hub.publish("event", company_id=1, object_id=number, data="x" * 5_000)
+    hub.publish("event", company_id=2, data="x" * 100_000)
+    for reader in (first, second, theirs):
+        hub.leave(reader)
+    hub.end_idle(100.0)
+    hub.end_idle(100.0 + REST_S - 1)
+    assert first.feed.end - first.feed.first == second.feed.end - second.feed.first == 20, "who comes back comes soon"
+    for _ in range(2):
+        hub.publish("event", company_id=1, object_id=0, data="x" * 100_000)
+    hub.end_idle(100.0 + REST_S)
+    assert first.feed.size + second.feed.size <= 250_000
+    assert first.feed.size > 0
+    assert second.feed.end - second.feed.first == 20
+    assert read_one.feed.end - read_one.feed.first == 20
+    assert theirs.feed.end - theirs.feed.first == 1, "each company has its part"
+    assert hub.stats.bytes_kept == sum(each.feed.size for each in (first, second, read_one, theirs))
+    gap, *frames = read(subscribe(hub, first.feed.selector, since=hub.started_seq))
+    assert gap["gap"]["reason"] == "forgotten"
+    assert len(frames) == first.feed.end - first.feed.first
+
+
+def test_much_that_nobody_reads_goes_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo.live.hub._DROPPED", 10)
+    hub = hub_of(bytes=100_000)
+    readers = [subscribe(hub, Selector(frozenset({"event"}), 1, object_id=number)) for number in range(2)]
+    for number in range(100):
+        hub.publish("event", company_id=1, object_id=number % 2, data=number)
+    for reader in readers:
+        hub.leave(reader)
+    hub.end_idle(0.0)
+    left = []
+    for _ in range(8):
+        hub.end_idle(float(REST_S))
+        left.append(sum(reader.feed.end - reader.feed.first for reader in readers))
+    assert left[:3] == [90, 80, 70]
+    assert left[-1] == left[-2] > 0
+    assert hub.stats.bytes_kept == sum(reader.feed.size for reader in readers) <= 25_000
 
 
 def test_frames_go_by_age_though_there_is_room() -> None:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from terrazzo.domain.actor import Actor
-from terrazzo.live.frames import End, FrameEntry, Framing, Gap, Lost, Selectable, Style, gap_frame
+from terrazzo.live.frames import ENTRY_BYTES, End, FrameEntry, Framing, Gap, Lost, Selectable, Style, gap_frame
 from terrazzo.live.selector import EVERY_KEY, Selector
 from terrazzo.live.stats import LiveStats
 
@@ -24,6 +24,7 @@ _COMPACT = 256  # entries that are gone before the list is made shorter
 BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
 _KEY_BYTES = 100  # of a selected variable beside its name
 _SIZE = attrgetter("size")
+_SENT = 2  # times that data is kept once it was sent: for all, and as it was framed
 _LOOKED_AT = 200  # entries at a time, to find those with the variables that a subscription selects
 
 
@@ -52,6 +53,7 @@ class Feed:
         self.gone_seq = seq  # the number of the newest entry that isn't here any more
         self.first = 0  # the place of the oldest entry
         self.end = 0  # the place of the next entry to come
+        self._copies = _SENT  # of each entry's data, as they are counted
         self.styled = 0  # rises when ``style`` begins anew: two objects for equal styles would be framed apart
         self._frames = frames
         self._entries: list[FrameEntry] = []
@@ -74,7 +76,7 @@ class Feed:
     def append(self, entries: Sequence[FrameEntry]) -> int:
         """Adds the newest entries, in their order; a full ring drops its oldest. Returns by how many bytes it grew."""
         self._entries += entries
-        size: int = sum(map(_SIZE, entries))
+        size: int = self._copies * sum(map(_SIZE, entries)) + ENTRY_BYTES * len(entries)
         self.size += size
         self.end += len(entries)
         while self.end - self.first > self._frames:
@@ -82,7 +84,7 @@ class Feed:
         return size
 
     def drop_oldest(self) -> int:
-        """Drops the oldest entry; returns its size in bytes, 0 where there is none."""
+        """Drops the oldest entry; returns the bytes that it was counted with, 0 where there is none."""
         if self._head == len(self._entries):
             return 0
         entry = self._entries[self._head]
@@ -90,11 +92,29 @@ class Feed:
         self._head += 1
         self.first += 1
         self.gone_seq = entry.seq
-        self.size -= entry.size
+        size = self._copies * entry.size + ENTRY_BYTES
+        self.size -= size
         if self._head >= _COMPACT and self._head * 2 >= len(self._entries):
             del self._entries[: self._head]
             self._head = 0
-        return entry.size
+        return size
+
+    def rest(self) -> int:
+        """Keeps each entry's data once: nobody reads them as they were framed. Returns the bytes that were freed."""
+        for entry in self._entries[self._head :]:
+            entry.forget_frame()
+        return -self._count_copies(1)
+
+    def wake(self) -> int:
+        """Somebody reads again: what is sent will be kept twice. Returns by how many bytes it is expected to grow."""
+        return self._count_copies(_SENT)
+
+    def _count_copies(self, copies: int) -> int:
+        data = (self.size - ENTRY_BYTES * (self.end - self.first)) // self._copies
+        grown = (copies - self._copies) * data
+        self._copies = copies
+        self.size += grown
+        return grown
 
     def drop_old(self, now_s: float, kept_s: float) -> int:
         """Drops entries that have been kept for so many seconds, or a little longer; some of them, where many are due.

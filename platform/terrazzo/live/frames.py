@@ -15,7 +15,9 @@ Framing = Callable[[bytes], bytes]
 """Wraps one frame for a transport: ``as_line`` or ``as_message``."""
 
 _TEXT = 0x81  # FIN and opcode 1 [RFC 6455, 5.2]
-_ENTRY_BYTES = 400  # of an entry beside its data, which is kept twice once it was sent: for all, and as it was framed
+ENTRY_BYTES = 400
+"""What an entry takes of memory beside its data."""
+
 _encode = msgspec.json.Encoder().encode
 _values_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -70,7 +72,7 @@ class FrameEntry:
     def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
         self.kind = kind
         self.seq = 0  # set when it is published
-        self.size = 2 * size + _ENTRY_BYTES  # what a feed counts: the memory that it takes, roughly
+        self.size = size
         self._data = data
         self._encoded = encoded
         self._tail: bytes | None = None
@@ -91,6 +93,10 @@ class FrameEntry:
             self._tail = b',"kind":"%b","seq":%d,"data":%b}' % (self.kind.encode(), self.seq, data)
             self._data, self._encoded = None, b""
         return self._tail
+
+    def forget_frame(self) -> None:
+        """Frees the frame as it was last sent; it is made again where somebody is sent it once more."""
+        self.style, self.framed = None, b""
 
 
 class Selectable:

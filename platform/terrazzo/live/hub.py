@@ -23,6 +23,10 @@ from terrazzo.live.stats import LiveStats
 from terrazzo.memory_shares import NOBODY, Kept
 from terrazzo.reasons import say
 
+REST_S = 30  # without a reader, after which a feed is among those that have a part of ``limits.live_bytes`` alone
+_REST_PART = 4  # of ``limits.live_bytes``, one part is what a company has in such feeds
+_DROPPED = 5_000  # of their entries at a look
+
 _KEYS_PART = 16  # of ``limits.live_bytes``, one part is what a company's selections of variables may take
 
 
@@ -161,7 +165,9 @@ class LiveHub:
         """Adds a subscription to its feed's readers."""
         feed = subscription.feed
         feed.subscriptions[subscription] = None
-        feed.idle_since_s = None
+        if feed.idle_since_s is not None:
+            feed.idle_since_s = None
+            self._grow(feed, feed.wake())
         self._key_bytes[subscription.actor.company_id] += subscription.key_bytes
         self._idle.pop(feed, None)
         self.stats.subscriptions += 1
@@ -195,16 +201,43 @@ class LiveHub:
     def drop_old(self, feed: Feed, now_s: float) -> None:
         """Drops frames of a feed that are older than ``resume_s``; ``now_s``: monotonic seconds."""
         if self._feeds.get(feed.selector) is feed and (freed := feed.drop_old(now_s, self._limits.resume_s)):
-            self._shares.grow(feed, -freed)
-            self.stats.bytes_kept = self._shares.total_bytes
+            self._grow(feed, -freed)
+
+    def _grow(self, feed: Feed, size: int) -> None:
+        self._shares.grow(feed, size)
+        self.stats.bytes_kept = self._shares.total_bytes
 
     def end_idle(self, now_s: float) -> None:
-        """Ends feeds that nobody has read for ``resume_s``; ``now_s``: monotonic seconds."""
+        """Ends feeds that nobody has read for ``resume_s``; of the others that nobody reads, frees what readers shared.
+
+        Args:
+            now_s: monotonic seconds.
+        """
         for feed in list(self._idle):
             if feed.idle_since_s is None:
                 feed.idle_since_s = now_s
+                self._grow(feed, -feed.rest())
             elif now_s - feed.idle_since_s >= self._limits.resume_s:
                 self._end(feed)
+        self._shrink_idle(now_s)
+
+    def _shrink_idle(self, now_s: float) -> None:
+        """Who comes back does so soon: of what has been read by nobody for longer, a company keeps its part.
+
+        What has been read by nobody for the longest goes first, some of it where that is much.
+        """
+        resting = [each for each in self._idle if each.idle_since_s is not None and now_s - each.idle_since_s >= REST_S]
+        excess: Counter[int | None] = Counter()
+        for feed in resting:
+            excess[feed.owner] += feed.size
+        left = _DROPPED
+        for feed in resting:
+            end, freed = min(feed.first + left, feed.end), 0
+            while feed.first < end and excess[feed.owner] - freed > self._limits.bytes // _REST_PART:
+                left, freed = left - 1, freed + feed.drop_oldest()
+            if freed:
+                excess[feed.owner] -= freed
+                self._grow(feed, -freed)
 
     def _end(self, feed: Feed) -> None:
         del self._idle[feed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
@@ -14,6 +14,7 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.gateway import GatewayServers
+from terrazzo.runtime.heap import TRIM_LOOK_S, HeapTrimmer
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.owner_memory import Round
@@ -70,8 +71,7 @@ def share_memory(
         await _look(memory, store)
         of_broker.refuse({str(owner) for owner in memory.over() if owner})
 
-    looking = lifetime.tasks.repeat("memory shares", LOOK_S, look, OnFailure.RESTART)
-    lifetime.push_async_callback(looking.stop)
+    _look_after(lifetime, look)
 
 
 def share_memory_of_reads(
@@ -90,8 +90,15 @@ def share_memory_of_reads(
     memory.add(Account(kind="answers", read=unread.kept, cost=UNREAD, give_up=unread.give_up))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, limiter)), cost=UNREAD))
     memory.add(Account(kind="made", read=lambda: _not_written(kept_answers(), unread.kept())))
-    looking = lifetime.tasks.repeat("memory shares", LOOK_S, partial(_look, memory, store), OnFailure.RESTART)
+    _look_after(lifetime, partial(_look, memory, store))
+
+
+def _look_after(lifetime: Lifetime, look: Callable[[], Awaitable[None]]) -> None:
+    """Looks at all owners now and then, and gives back to the system what was freed and is not needed again."""
+    looking = lifetime.tasks.repeat("memory shares", LOOK_S, look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
+    trimming = lifetime.tasks.repeat("free memory", TRIM_LOOK_S, HeapTrimmer().look, OnFailure.RESTART)
+    lifetime.push_async_callback(trimming.stop)
 
 
 async def _look(memory: MemoryShares, store: TimeSeriesStore) -> None:

@@ -15,7 +15,7 @@ from terrazzo_adapters.columns.column import PointColumn, build_columns
 from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.columns.rollup import HOUR_US
-from terrazzo_adapters.segments import MOST_RECORDS, Packing, Segment, encode
+from terrazzo_adapters.segments import MOST_RECORDS, Packing, Segment, encode, named_records
 
 packings = st.sampled_from(Packing)
 
@@ -93,9 +93,15 @@ def check_summary(segment: Segment, name: str, column: PointColumn, carried: lis
         assert (summary.max, summary.max_us) == (max(numbers), times_us[numbers.index(max(numbers))])
 
 
-@given(found=records(bodies), mosaic=st.booleans(), packing=packings)
+@given(found=records(bodies), mosaic=st.booleans(), packing=packings, few=st.sampled_from([0, named_records._FEW]))
 @settings(max_examples=80, deadline=None)
-def test_everything_comes_back(found: Records, mosaic: bool, packing: Packing) -> None:
+def test_everything_comes_back(found: Records, mosaic: bool, packing: Packing, few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(named_records, "_FEW", few)
+        check_all(found, mosaic=mosaic, packing=packing)
+
+
+def check_all(found: Records, *, mosaic: bool, packing: Packing) -> None:
     segment = sealed(found, mosaic=mosaic, packing=packing)
     assert segment.count == len(found)
     assert (segment.first_us, segment.first_arrival) == found[0][:2]
@@ -117,7 +123,12 @@ def test_the_last_hour_that_a_time_can_have() -> None:
 @given(found=records(st.one_of(flat_maps, json_texts)), packing=packings, data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_any_stretch_of_bodies(found: Records, packing: Packing, data: st.DataObject) -> None:
-    segment = sealed(found, packing=packing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(named_records, "_FEW", data.draw(st.sampled_from([0, named_records._FEW])))
+        check_stretch(sealed(found, packing=packing), found, data)
+
+
+def check_stretch(segment: Segment, found: Records, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(found)))
     stop = data.draw(st.integers(start, len(found) + 3))
     assert segment.bodies(start, stop) == [body for _, _, body in found[start:stop]]

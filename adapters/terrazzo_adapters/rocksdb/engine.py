@@ -36,7 +36,13 @@ from terrazzo_adapters.rocksdb.keys import (
     parse_number,
 )
 from terrazzo_adapters.rocksdb.reads import has_record_before, has_record_from, page
-from terrazzo_adapters.rocksdb.replacement import ReplacedRange, ReplacementBatch, find_replaced
+from terrazzo_adapters.rocksdb.replacement import (
+    Replaced,
+    ReplacedRange,
+    ReplacedSeries,
+    ReplacementBatch,
+    find_replaced,
+)
 from terrazzo_adapters.rocksdb.retention import fill_drop, find_expired
 from terrazzo_adapters.rocksdb.sealing import Job, SealedRange, Watch
 from terrazzo_adapters.rocksdb.unsealed.recent import Recent
@@ -60,6 +66,7 @@ class Engine:
         """Rises with each opening, replacement and deletion: what was read before may be gone since."""
         self._removals = 0  # of any series: openings and deletions
         self.fresh = Fresh()
+        self.replaced = ReplacedSeries()
         self.recent = Recent(cache_bytes // _RECENT_PART)
         self._watch: Watch | None = None
         self._unsettled: EncodedBatch | None = None  # reported as failed, yet perhaps on disk
@@ -80,6 +87,11 @@ class Engine:
         except StoreUnavailable as error:
             self.database.close(str(error))
             raise
+
+    @property
+    def has_series(self) -> bool:
+        """Whether anything is stored."""
+        return bool(self._catalogue.ids)
 
     def close(self) -> None:
         """Closes the database; later reads and writes raise ``StoreUnavailable``."""
@@ -161,8 +173,10 @@ class Engine:
         except StoreUnavailable as error:
             self._recover(error, None)
         self.generation += 1
+        span_us = replacement.span(start_us, end_us)
         if self._watch is not None:
-            self._watch.on_replace(series_id, *replacement.span(start_us, end_us))
+            self._watch.on_replace(series_id, *span_us)
+        self.replaced.add(Replaced(series_id, *span_us, replacement.changes, time.monotonic()))
         self._accept_replacement(series, replacement)
         self.fresh.add(replacement.batch.added)
         return True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocksdict import RdictIter
 
-from terrazzo_adapters.keyvalue.walk import View, ascending, descending
+from terrazzo_adapters.keyvalue.walk import View, ascending
 from terrazzo_adapters.rocksdb.keys import LATEST_US, part_key, segment_end, segment_key
 from terrazzo_adapters.rocksdb.segment_cache import cache
 
@@ -91,10 +91,20 @@ def extents_up(view: View, series_id: int, start_us: int, end_us: int) -> Iterat
 def extents_down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Extent]:
     """The segments that overlap a range (both ends inclusive), newest first."""
     start, end = segment_key(series_id, max(start_us, 0)), segment_key(series_id, min(end_us, LATEST_US))
-    yield from extents_up(view, series_id, end_us, end_us)  # it may end behind the range
-    for key, value in descending(view, end, start):
-        if key != end:
-            yield _extent(series_id, key, value)
+    cursor = view.iter()  # one for both ways: to place it costs more than what follows
+    cursor.seek(end)
+    if cursor.valid():
+        if (key := cursor.key()) < segment_key(series_id + 1, 0):
+            extent = _extent(series_id, key, cursor.value())
+            if extent.first_us <= end_us:  # it may end behind the range
+                yield extent
+        cursor.prev()
+    else:
+        cursor.seek_to_last()
+    while cursor.valid() and (key := cursor.key()) >= start:
+        yield _extent(series_id, key, cursor.value())
+        cursor.prev()
+    cursor.status()  # raises where the walk ended because a file can't be read
 
 
 class PartReader:

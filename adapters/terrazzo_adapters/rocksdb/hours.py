@@ -39,11 +39,12 @@ def walk_hours(view: View, series_id: int, start_us: int, end_us: int, *, backwa
     """The hours of a series that have records and overlap the range."""
     first, last = start_us // HOUR_US, end_us // HOUR_US
     walk = _down if backwards else _up
-    counters = walk(view, count_key(series_id, first), count_key(series_id, last + 1))
-    tallies = walk(view, tally_key(series_id, first), tally_key(series_id, last + 1))
-    ahead = next(tallies, None)
-    for key, value in counters:
+    tallies, ahead = None, None  # to place a cursor costs more than what follows: where all is sealed there is no hour
+    for key, value in walk(view, count_key(series_id, first), count_key(series_id, last + 1)):
         place = key[1:]
+        if tallies is None:
+            tallies = walk(view, tally_key(series_id, first), tally_key(series_id, last + 1))
+            ahead = next(tallies, None)
         while ahead is not None and (ahead[0][1:] > place if backwards else ahead[0][1:] < place):
             ahead = next(tallies, None)
         tally = _decoder.decode(ahead[1]) if ahead is not None and ahead[0][1:] == place else None

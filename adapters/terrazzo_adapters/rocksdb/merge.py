@@ -45,21 +45,25 @@ class OrderedRecord(NamedTuple):
 
 
 def newest_first(
-    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, skip: int = 0
+    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, wanted: int, skip: int = 0
 ) -> Iterator[OrderedRecord]:
-    """The records of all the series in a range, both ends inclusive, newest first, without the first ``skip``."""
+    """The records of all the series in a range, both ends inclusive, newest first, without the first ``skip``.
+
+    ``wanted``: how many will be taken.
+    """
+    asked = {"start_us": start_us, "end_us": end_us, "wanted": wanted}
     if len(ids) == 1:
         ((series, series_id),) = ids.items()
-        return _newest_of_one(view, series, series_id, start_us=start_us, end_us=end_us, keys=keys, skip=skip)
-    each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
+        return _newest_of_one(view, series, series_id, keys, skip=skip, **asked)
+    each = [_newest_of_one(view, *item, keys, **asked) for item in ids.items()]
     return islice(heapq.merge(*each, reverse=True), skip, None)
 
 
 def _newest_of_one(
-    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], skip: int = 0
+    view: View, series: str, series_id: int, keys: Set[str], *, start_us: int, end_us: int, wanted: int, skip: int = 0
 ) -> Iterator[OrderedRecord]:
     rows = _rows_down(view, series_id, start_us, end_us, keys) if keys else None
-    found = sealed.down(view, series_id, start_us, end_us, rows=rows, keys=keys, skip=skip)
+    found = sealed.down(view, series_id, start_us, end_us, rows=rows, keys=keys, skip=skip, wanted=wanted)
     return (OrderedRecord(order, series, body) for order, body in found)
 
 

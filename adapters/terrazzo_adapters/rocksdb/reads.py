@@ -47,7 +47,7 @@ def latest(
     view: View, series: Sequence[str], limit: int, keys: Set[str] = ALL, most_bytes: int = ANY_SIZE
 ) -> list[Record]:
     """The newest ``limit`` records of all the series."""
-    found = newest_first(view, series_ids(view, series), 0, LATEST_US, keys)
+    found = newest_first(view, series_ids(view, series), 0, LATEST_US, keys, wanted=limit)
     return _take(islice(found, max(0, limit)), most_bytes)
 
 
@@ -82,7 +82,7 @@ def _newest_carrying(view: View, series_id: int, wanted: Set[str]) -> Iterator[t
     Segments and hours without such names are left out.
     """
     rows = _rows_down(view, series_id, wanted)
-    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, keys=wanted)
+    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, keys=wanted, wanted=len(wanted))
     while wanted and (each := next(found, None)) is not None:
         yield int.from_bytes(each[0][:8]), each[1]
 
@@ -124,7 +124,7 @@ def page(
     if offset >= total or limit <= 0:
         return Page([], total)
     end_us, offset = counts.skip(offset)
-    found = newest_first(view, ids, start_us, end_us, keys, skip=offset)
+    found = newest_first(view, ids, start_us, end_us, keys, wanted=limit, skip=offset)
     return Page(_take(islice(found, limit), most_bytes), total)
 
 

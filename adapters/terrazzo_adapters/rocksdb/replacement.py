@@ -1,10 +1,15 @@
-"""The commit that replaces the records of a range: keys, counters and columns that it changes."""
+"""The commit that replaces the records of a range: keys, counters and columns that it changes.
+
+What it removes stays on disk until RocksDB rewrites the files that have it: ``ReplacedSeries`` knows how much that is.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
 
 from rocksdict import WriteBatch
 
@@ -17,6 +22,11 @@ from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, mark_key, tally_key
 from terrazzo_adapters.rocksdb.sealed import ordered, places
 from terrazzo_adapters.rocksdb.sealing import delete_segments
+
+_WORTH_CHANGES = 20_000  # records that were replaced or took their place, from which on files are rewritten
+_MOST_CHANGES = 400_000  # so many even while the next are replaced
+_QUIET_S = 5.0  # without a replacement of the series: a replay has a piece after the other
+_MOST_SERIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +71,63 @@ class ReplacementBatch:
                 batch.delete(mark)
         self.batch.fill(batch)
 
+    @property
+    def changes(self) -> int:
+        """How many records it removes and stores, about: of an entry with several it counts one."""
+        removed = len(self.gone) + sum(extent.total for extent in self.segments)
+        return removed + self.batch.last_arrival - self.batch.first_arrival + 1
+
     def span(self, start_us: int, end_us: int) -> tuple[int, int]:
         """What a replacement of a range changes the entries of, both inclusive: segments and blocks across its ends."""
         first_us = min([start_us, *(extent.first_us for extent in self.segments)])
         last_us = max([end_us, *(extent.last_us for extent in self.segments)])
-        return first_us - blocks.SPAN_US, last_us + blocks.SPAN_US
+        return max(0, first_us - blocks.SPAN_US), last_us + blocks.SPAN_US
+
+
+class Replaced(NamedTuple):
+    """A range of a series (UTC microseconds, both ends inclusive) in which records were replaced.
+
+    ``last_s``: when the last of ``changes`` was, by the monotonic clock.
+    """
+
+    series_id: int
+    first_us: int
+    last_us: int
+    changes: int
+    last_s: float
+
+    def is_due(self, now_s: float, *, is_idle: bool) -> bool:
+        """Whether the files that have it are to be rewritten; ``is_idle``: nothing waits to be sealed."""
+        is_over = is_idle and now_s - self.last_s >= _QUIET_S
+        return self.changes >= (_WORTH_CHANGES if is_over else _MOST_CHANGES)
+
+
+class ReplacedSeries:
+    """What was replaced of each series since its files were rewritten; of 1,000 series at most, the last ones.
+
+    Commits add on their thread, while another takes.
+    """
+
+    def __init__(self) -> None:
+        self._ranges: OrderedDict[int, Replaced] = OrderedDict()
+        self._changing = Lock()
+
+    def add(self, new: Replaced) -> None:
+        """Takes note of a replacement."""
+        with self._changing:
+            if before := self._ranges.pop(new.series_id, None):
+                first_us, last_us = min(before.first_us, new.first_us), max(before.last_us, new.last_us)
+                new = new._replace(first_us=first_us, last_us=last_us, changes=before.changes + new.changes)
+            self._ranges[new.series_id] = new
+            if len(self._ranges) > _MOST_SERIES:
+                self._ranges.popitem(last=False)  # RocksDB frees it in its own time
+
+    def take(self, now_s: float, *, is_idle: bool) -> Replaced | None:
+        """One that is due, and is forgotten with that; None: there is none."""
+        with self._changing:
+            due = (each for each in self._ranges.values() if each.is_due(now_s, is_idle=is_idle))
+            found = next(due, None)
+            return self._ranges.pop(found.series_id) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _sparse_log = SparseLog(_log)
 
-_FIRST_SLICE, _LONGEST_SLICE = 64, 1024
+_FIRST_SLICE, _LEAST_SLICE, _LONGEST_SLICE = 64, 8, 1024
 _MOST_DAMAGED = 10_000
 
 damaged: set[tuple[int, int]] = set()
@@ -86,10 +86,13 @@ def down(
     rows: Iterator[OrderedBody] | None = None,
     keys: Set[str] = _ALL,
     skip: int = 0,
+    wanted: int = _FIRST_SLICE,
 ) -> Iterator[OrderedBody]:
     """The records of a range, both ends inclusive, newest first. ``rows`` and ``keys`` as in ``up``.
 
-    ``skip``: so many are passed over; those of a segment unread, if no others lie among them.
+    Args:
+        skip: so many are passed over; those of a segment unread, if no others lie among them.
+        wanted: how many will be taken, about: so many of a segment are made at first, if they are few.
     """
     rest = blocks.down(view, series_id, start_us, end_us) if rows is None else rows
     row = next(rest, None)
@@ -105,7 +108,7 @@ def down(
         if skip and (row is None or row[0] < extent.first_us.to_bytes(8)):
             unread = min(skip, _total(view, extent, start_us, end_us, keys))
             skip -= unread
-        for each in down_of(view, extent, start_us, end_us, keys=keys, skip=unread):
+        for each in down_of(view, extent, start_us, end_us, keys=keys, skip=unread, wanted=wanted):
             while row is not None and row[0] > each[0]:
                 if skip:
                     skip -= 1
@@ -132,10 +135,18 @@ def _total(view: View, extent: Extent, start_us: int, end_us: int, keys: Set[str
 
 
 def down_of(
-    view: View, extent: Extent, start_us: int, end_us: int, *, keys: Set[str] = _ALL, skip: int = 0
+    view: View,
+    extent: Extent,
+    start_us: int,
+    end_us: int,
+    *,
+    keys: Set[str] = _ALL,
+    skip: int = 0,
+    wanted: int = _FIRST_SLICE,
 ) -> Iterator[OrderedBody]:
-    """The records of one segment in a range, newest first, without the first ``skip``."""
-    return _guarded(extent, _down_of(view, extent, start_us, end_us, keys, skip))
+    """The records of one segment in a range, newest first, without the first ``skip``; ``wanted`` as in ``down``."""
+    length = max(_LEAST_SLICE, min(wanted, _FIRST_SLICE))
+    return _guarded(extent, _down_of(view, extent, start_us, end_us, keys, skip, length))
 
 
 def _up_of(
@@ -157,18 +168,21 @@ def _up_of(
 
 
 def _down_of(
-    view: View, extent: Extent, start_us: int, end_us: int, keys: Set[str], skip: int
+    view: View, extent: Extent, start_us: int, end_us: int, keys: Set[str], skip: int, length: int
 ) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
     if keys and keys.isdisjoint(segment.names):
         return
     numbers, is_told = _carrying(segment, keys, *places(segment, extent, start_us, end_us))
-    found = _slices_down(segment, numbers if not is_told else numbers[: max(0, len(numbers) - skip)], keys, is_told)
+    left = numbers if not is_told else numbers[: max(0, len(numbers) - skip)]
+    found = _slices_down(segment, left, keys, is_told, length)
     yield from found if is_told else islice(found, skip, None)
 
 
-def _slices_down(segment: Segment, numbers: Numbers, keys: Set[str], is_told: bool) -> Iterator[OrderedBody]:
-    end, length = len(numbers), _FIRST_SLICE
+def _slices_down(
+    segment: Segment, numbers: Numbers, keys: Set[str], is_told: bool, length: int
+) -> Iterator[OrderedBody]:
+    end = len(numbers)
     while end > 0:
         still_wanted()
         first = max(0, end - length)

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import inf
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -18,7 +19,7 @@ from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.engine import Engine
-from terrazzo_adapters.rocksdb.keys import record_key
+from terrazzo_adapters.rocksdb.keys import part_key, record_key
 from terrazzo_adapters.rocksdb.sealing import (
     Changed,
     Job,
@@ -41,6 +42,7 @@ _FIRST_SWEEP_S = 60.0  # whoever starts has other things to do
 _SWEEP_S = 600.0  # between looks at all series
 _STRETCH_S = 4.0  # of work between looks at the disk
 _FREED, _FREED_BEFORE = 50_000, 1_000_000  # records sealed, from which on files are rewritten
+_REST = 10  # times as long as rewriting files of what was replaced took, until the next are
 _HIGHEST_ID = 2**32 - 1
 _MOST_UNMADE = 3
 _URGENT = 200_000  # records that wait: the more of them, the less sealing rests; from so many on it does not
@@ -75,6 +77,7 @@ class Sealer:
         self._unmade = 0  # ranges in a row, for which there was no process
         self._gone = 0  # records sealed since the last compaction
         self._compacted_to = 0  # of the present look
+        self._rests_until_s = 0.0
         self._next_sweep_s = time.monotonic() + _FIRST_SWEEP_S
         self.stats = SealingStats()
 
@@ -83,7 +86,9 @@ class Sealer:
         while await asyncio.get_running_loop().run_in_executor(self._thread, self._has_disk):
             until_s = time.monotonic() + _STRETCH_S
             await self._work_until(until_s)
-            if time.monotonic() < until_s:
+            is_idle = time.monotonic() < until_s
+            await self._free_replaced(is_idle=is_idle)
+            if is_idle:
                 await asyncio.to_thread(self._encoder.end)
                 return
 
@@ -140,6 +145,19 @@ class Sealer:
         thread = asyncio.get_running_loop().run_in_executor
         await thread(self._thread, compact, record_key(first, 0), record_key(last, 0))
         self._gone, self._compacted_to = 0, 0 if is_over else last
+
+    async def _free_replaced(self, *, is_idle: bool) -> None:
+        """Frees the disk of what replays have replaced, once it is sealed, for a tenth of the time at most."""
+        while time.monotonic() >= self._rests_until_s:
+            replaced = self._engine.replaced.take(time.monotonic(), is_idle=is_idle)
+            if replaced is None:
+                return
+            began_s = time.monotonic()
+            for key in (record_key, part_key):
+                start, end = key(replaced.series_id, replaced.first_us), key(replaced.series_id, replaced.last_us + 1)
+                compacting = partial(self._engine.database.compact, start, end)
+                await asyncio.get_running_loop().run_in_executor(self._thread, compacting)
+            self._rests_until_s = time.monotonic() + _REST * (time.monotonic() - began_s)
 
     async def seal_series(self, series_id: int, rule: Rule, *, until_s: float = inf) -> None:
         """Seals what is due of a series, and merges what is small."""

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -37,6 +39,7 @@ _MOST_WAITING = 100_000  # queries of a company; there are far fewer requests an
 _LOOK_S = 5.0  # between looks for hours whose columns are to be made
 _QUIET_S = 30.0
 _IDLE_S = 600.0
+_SETTLED_S = 10.0  # after the opening: whoever starts has other things to do
 
 
 class RocksStore(Queries):
@@ -59,6 +62,7 @@ class RocksStore(Queries):
         self._newest = Newest()
         self._memory: dict[str, int] = {}
         self._closed = False
+        self._prepares_from_s = time.monotonic() + _SETTLED_S if engine.has_series else inf
         # Without columns charts are slower, and nothing else is: the process goes on, and the task is shown.
         self._sealer = Sealer(engine, partial(self._run, writer), least_free_bytes=least_free_bytes)
         self._sealing = None
@@ -193,9 +197,16 @@ class RocksStore(Queries):
     async def _make_ripe_columns(self) -> None:
         """Makes the columns of hours that get no more records, for at most half of the time.
 
+        Before that it loads the libraries that answer questions about the past, if there was one at the start: loading
+        them takes longer than any answer.
+
         An hour whose columns can't be made is tried last the next time, so that no other waits for it.
         """
         await self._look_at_memory()
+        if time.monotonic() >= self._prepares_from_s:
+            self._prepares_from_s = inf
+            await asyncio.to_thread(import_module, "terrazzo_adapters.rocksdb.charts")
+            await asyncio.to_thread(import_module, "numpy.ma")  # as numpy.unique does
         for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
             began_s = time.perf_counter()
             try:

@@ -88,8 +88,8 @@ def render_maps(entries: Sequence[Entry]) -> list[bytes]:
 def _one_by_one(entries: Sequence[Entry], count: int) -> list[bytes]:
     records: list[dict[str, Value]] = [{} for _ in range(count)]
     for entry in entries:
-        carriers = range(count) if entry.carried is None else np.flatnonzero(entry.carried).tolist()
-        for record, value in zip(carriers, entry.values.at(entry.places[carriers]), strict=True):
+        carriers = np.arange(count) if entry.carried is None else np.flatnonzero(entry.carried)
+        for record, value in zip(carriers.tolist(), entry.values.at(entry.places[carriers]), strict=True):
             records[record][entry.name] = value
     return list(map(_encode, records))
 

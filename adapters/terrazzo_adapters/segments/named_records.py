@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterator, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from terrazzo.ports.store import Value
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally, tally_of
 from terrazzo_adapters.segments.columns import Column, decode_column
@@ -25,6 +27,9 @@ Places = NDArray[np.int64]
 
 
 _MOST_RANKS = 4 << 20  # names by records that are looked at at once
+_FEW = 128  # records: to make so many one by one is faster than to render them together
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class _Ranks(NamedTuple):
@@ -64,6 +69,9 @@ class NamedRecords:
         if not rendered.all():
             bodies[~rendered] = self._kept_at(places[~rendered])
         ids, ranks = self._shapes.ids[places], _Ranks(start, *self._shapes.ranks(start, stop))
+        if len(places) <= _FEW:
+            bodies[rendered] = self._each(ids[rendered].tolist(), places[rendered], ranks)
+            return bodies.tolist()
         leaders = self._shapes.leaders(np.unique(ids[rendered]).tolist())
         for leader in dict.fromkeys(leaders.values()):
             led = [number for number, each in leaders.items() if each == leader]
@@ -107,6 +115,16 @@ class NamedRecords:
     def _carriers(self, name: str) -> Places:
         carriers = self._shapes.carriers(self._place_of[name])
         return np.arange(self._count) if carriers is None else np.flatnonzero(carriers)
+
+    def _each(self, ids: Sequence[int], places: Places, ranks: _Ranks) -> list[bytes]:
+        """The bodies of few records; ``ids``: their shapes."""
+        rows = places - ranks.start
+        carried, numbers = ranks.carried[rows], ranks.ranks[rows]
+        values: dict[int, Iterator[Value]] = {}
+        for name in np.flatnonzero(carried.any(axis=0)).tolist():
+            values[name] = iter(self._values_of(self._names[name]).at(numbers[carried[:, name], name]))
+        shapes, names = self._shapes.shapes, self._names
+        return [_encode({names[name]: next(values[name]) for name in shapes[shape].names}) for shape in ids]
 
     def _render(self, leader: int, places: Places, ranks: _Ranks) -> list[bytes]:
         """The bodies of records of a shape, and of others that it leads."""

@@ -120,4 +120,6 @@ def decode_shapes(data: bytes, count: int, names: int) -> Shapes:
         raise Damaged("shapes: a number beyond the list")
     if any(not 0 <= name < names for shape in shapes for name in shape.names):
         raise Damaged("shapes: a name beyond the list")
+    if any(len(set(shape.names)) != len(shape.names) for shape in shapes):
+        raise Damaged("shapes: a name twice")
     return Shapes(shapes, ids)

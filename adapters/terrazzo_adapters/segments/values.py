@@ -34,9 +34,12 @@ class Values(NamedTuple):
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def at(self, places: slice | NDArray[Any]) -> list[Value]:
+    def at(self, places: NDArray[np.int64]) -> list[Value]:
         """The values at these places as they were."""
-        return list(self._objects()[places].tolist())
+        for alike in (self.floats, self.integers):
+            if len(alike) == len(self.kinds):
+                return list(alike[places].tolist())
+        return self.some(places)._objects()
 
     def some(self, places: NDArray[np.int64]) -> Values:
         """Some of the values."""
@@ -58,17 +61,14 @@ class Values(NamedTuple):
         arrays = kinds.nbytes + integers.nbytes + floats.nbytes + texts.numbers.nbytes
         return arrays + sum(_TEXT_BYTES + len(each) for each in texts.texts)
 
-    def _objects(self) -> NDArray[Any]:
-        for alike in (self.floats, self.integers):
-            if len(alike) == len(self.kinds):
-                return alike
-        objects = np.full(len(self.kinds), None, object)
+    def _objects(self) -> list[Value]:
+        objects: NDArray[Any] = np.full(len(self.kinds), None, object)
         objects[self.kinds == FALSE] = False
         objects[self.kinds == TRUE] = True
         objects[self.kinds == INTEGER] = self.integers.tolist()
         objects[self.kinds == FLOAT] = self.floats.tolist()
         objects[self.kinds == STRING] = [self.texts.texts[number] for number in self.texts.numbers.tolist()]
-        return objects
+        return list(objects.tolist())
 
     def points(self, times_us: NDArray[np.int64]) -> PointColumn:
         """The values as points at the times (UTC microseconds) of the records that carry them."""

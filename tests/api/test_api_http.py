@@ -240,8 +240,13 @@ async def test_ready_means_every_part(tmp_path: Path) -> None:
         parts["store"] = {"ready": False, "reason": "disk full"}
         assert await rig.get("/readyz", "nobody") == (503, {"ready": False, "parts": parts})
         store.error, store.hangs = None, True
-        parts["store"] = {"ready": False, "reason": "no answer within 2 s"}
+        told = {"code": "part_is_silent", "parameters": {"seconds": "2"}}
+        parts["store"] = {"ready": False, "reason": "no answer within 2 s", "told": told}
         assert await rig.get("/readyz", "nobody") == (503, {"ready": False, "parts": parts})
+        failing = (await rig.call("get_attention", "root"))["tasks"]
+        assert failing == [{"name": "store", "error": "no answer within 2 s", "told": told}]
+        status = await rig.call("get_platform_status", "root")
+        assert (status["parts"]["store"], status["reasons"]) == ("no answer within 2 s", {"store": told})
 
 
 async def test_metrics_count_by_operation_and_status(tmp_path: Path) -> None:

@@ -53,12 +53,11 @@ class OtherCompany:
         """A route of the demo's plant, on this company's records."""
         page, _, rest = route.removeprefix("#/").partition("/")
         path, _, query = rest.partition("?")
-        kind = "control" if path.startswith("control/") else page
-        if not path or kind not in self.records or path in ("log", "labels", "handover"):
+        kind = {"control": "control", "retainers": "retainers"}.get(path.partition("/")[0], page)
+        if not path or kind not in self.records or path in ("log", "labels", "handover", "retainers"):
             return route
-        at = {"terminals": self.records["terminals"], "objects": self.records["objects"]}.get(
-            kind, f"{kind}/{self.records[kind]}"
-        )
+        own = kind in ("terminals", "objects", "customers")
+        at = self.records[kind] if own else f"{kind}/{self.records[kind]}"
         return f"#/{page}/{at}" + (f"?{query}" if query else "")
 
 
@@ -91,7 +90,7 @@ def _records(plant: DemoPlant, texts: Texts) -> dict[str, str]:
     made = plant.call("create_object", name=name, **about, **used, terminal_list=[texts.uid], **BY)
     fed = str(made["id"])
     retained = [["T", name, name, "1000", "0"]]
-    plant.call("create_retainer", name=name, description=name, object_list=[fed], script=retained, **BY)
+    retainer = plant.call("create_retainer", name=name, description=name, object_list=[fed], script=retained, **BY)
     scripts = {"statistics": [["T_AVG", "avg", "T"]], "calculate": [["T_F", "T_AVG * 9"]]}
     for kind, script in scripts.items():
         plant.call(f"create_{kind}", name=name, description=name, object_list=[fed], script=script, **BY)
@@ -106,7 +105,9 @@ def _records(plant: DemoPlant, texts: Texts) -> dict[str, str]:
     plant.call("write_handover", hours=8, notes=texts.long[:2_000])
     plant.call("put_out_of_service", uids=[texts.uid], minutes=120, reason=name)
     plant.call("put_into_service", uids=[texts.uid])
-    return {"objects": fed, "mapping": str(mapping["id"]), "control": str(control["id"]), "terminals": texts.uid}
+    others = {"customers": customer, "mapping": mapping, "control": control, "retainers": retainer}
+    ids = {kind: str(record["id"]) for kind, record in others.items()}
+    return {"objects": fed, "terminals": texts.uid, **ids}
 
 
 def _mapping_rows(name: str) -> list[list[str]]:

@@ -73,6 +73,26 @@ def test_events_are_shelved_commented_and_acknowledged_together(admin: Tab, plan
     assert {each["code"]: each["state"] for each in _own(plant)} == {"HOT": "raised", "WET": "acknowledged"}
 
 
+@pytest.mark.usefixtures("happened")
+def test_an_event_is_searched_shelved_alone_and_leads_to_its_object(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/events?state=all")
+    admin.page.get_by_role("searchbox").fill("uns <i>ho")
+    expect(admin.page.get_by_role("row")).to_have_count(2)
+    admin.page.get_by_role("link", name=HOT).click()
+    dialog = admin.page.get_by_role("dialog", name=HOT)
+    expect(dialog.get_by_role("link", name="of labels")).to_have_attribute("href", re.compile(r"^#/objects/\d+$"))
+    dialog.get_by_label("For").select_option("24")
+    dialog.get_by_role("button", name="Shelve").click()
+    expect(dialog).to_contain_text("Shelved until")
+    dialog.get_by_label("For").select_option("0")
+    dialog.get_by_role("button", name="take off the shelf").click()
+    expect(dialog).not_to_contain_text("Shelved until")
+    assert {each["code"]: each["shelved_until"] for each in _own(plant)}["HOT"] is None
+    dialog.get_by_role("button", name="Close").click()
+    admin.page.get_by_role("searchbox").fill("no such event")
+    expect(admin.page.get_by_text("Nothing found")).to_be_visible()
+
+
 def test_an_event_leads_to_a_rule_of_it(admin: Tab, plant: DemoPlant) -> None:
     event = plant.call("get_event_list", page_size=1)["data"][0]
     admin.open(f"#/events?state=all&event={event['id']}")

@@ -79,6 +79,7 @@ def test_hostile_texts_are_text_on_every_page(hostile: Tab, plant: DemoPlant, co
 _SHOWN = {"overview", "events", "event", "handover", "terminals", "terminal", "messages", "commands", "mapping"}
 _SHOWN |= {"mapping-table", "control-table", "objects", "object", "logbook", "statistics", "calculations", "balances"}
 _SHOWN |= {"rules", "campaigns", "api-keys", "claim-keys", "dashboards", "dashboard", "editor"}
+_SHOWN |= {"customers", "customer", "retainers", "retainer"}
 """Views that have something of the company to show."""
 
 

@@ -223,6 +223,20 @@ def test_a_control_table_is_edited_the_same_way(admin: Tab, plant: DemoPlant) ->
     assert plant.call("get_control_item", uid=uid)["script"] == [[*row[:5], "7"]]
 
 
+def test_a_table_is_removed_when_no_object_names_it(admin: Tab, plant: DemoPlant) -> None:
+    uid, object_id = own_mapping(plant, "Old <b>table</b>", [["A", "", "", "STA", "$AdapterID-1.t", ""]])
+    admin.open("#/mapping")
+    admin.page.get_by_role("searchbox").fill("Old <b")
+    admin.page.get_by_role("button", name="Remove Old <b>table</b>").click()
+    asked = admin.page.get_by_role("dialog", name="Remove Old <b>table</b>")
+    asked.get_by_role("button", name="Remove").click()
+    expect(asked.get_by_role("alert")).to_contain_text("is in use by object")
+    plant.call("delete_object", object_id=str(object_id))
+    asked.get_by_role("button", name="Remove").click()
+    expect(admin.page.get_by_text("Nothing found")).to_be_visible()
+    assert plant.ask("get_mapping_item", uid=uid)["code"] == 10404
+
+
 def test_a_control_table_asks_for_messages_once(admin: Tab, plant: DemoPlant) -> None:
     asked: list[str] = []
     admin.page.on("request", lambda request: asked.append(request.url) if "check_mapping" in request.url else None)

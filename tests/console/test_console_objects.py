@@ -238,6 +238,40 @@ def test_a_widget_is_dragged_and_a_new_one_gets_a_variable(admin: Tab, plant: De
     assert data[1]["attribute"]["values"] == [{"objectId": object_id(plant, "Chiller 1"), "code": "COP"}]
 
 
+def test_pages_are_named_sized_and_removed_and_a_dashboard_too(admin: Tab, plant: DemoPlant) -> None:
+    own = object_id(plant, "Chiller 1")
+    uid = dashboard(plant, "Pages", [widget(0, "lin", [{"objectId": own, "code": "COP"}])], vendor="kept")
+    page = admin.page
+    admin.open(f"#/dashboards/{uid}?edit=1")
+    form = page.locator(".widget-form")
+    form.get_by_label("Name", exact=True).fill("North <b>hall</b>")
+    form.get_by_label("Columns").fill("4")
+    form.get_by_label("Columns").blur()
+    expect(form).to_contain_text("1 widget lies outside")
+    form.get_by_label("Columns").fill("12")
+    form.get_by_label("Columns").blur()
+    form.get_by_label("The page's own object").select_option(own)
+    page.get_by_role("button", name="Add page").click()
+    form.get_by_role("button", name="Remove the page").click()
+    page.locator(".editing .widget").first.click()
+    expect(form).to_contain_text("Chiller 1")
+    form.get_by_label("Hours back").fill("48")
+    form.get_by_label("Hours back").blur()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toasts")).to_contain_text("Saved")
+    script = plant.call("get_dashboard_item", uid=uid)["script"]
+    first = script["Dashboard-1"]
+    assert script.keys() == {"Dashboard-1", "vendor"}
+    assert (first["name"], first["col"], first["webSocket"]["objectId"]) == ("North <b>hall</b>", 12, own)
+    assert (first["vendor"], first["data"][0]["attribute"]["hours"]) == ("kept", 48)
+    admin.open("#/dashboards")
+    page.get_by_role("searchbox").fill("Pages")
+    page.get_by_role("button", name="Remove the dashboard Pages").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    assert plant.ask("get_dashboard_item", uid=uid)["code"] == 10404
+
+
 def test_two_editors_at_once_are_told(admin: Tab, plant: DemoPlant) -> None:
     uid = dashboard(plant, "Two editors", [widget(0, "vlu", [])])
     page = admin.page

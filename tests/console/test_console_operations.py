@@ -248,9 +248,115 @@ def test_calculations_and_balances_are_written_too(admin: Tab, plant: DemoPlant)
     assert (made["target_code"], made["input_codes"], made["window"]) == ("POWER", ["FLOW", "COOLING"], 86_400)
 
 
+def test_a_script_is_removed(admin: Tab, plant: DemoPlant) -> None:
+    made = {
+        kind: plant.call(f"create_{kind}", name=f"Old {kind}", object_list=[], script=rows, **BY) for kind, rows in _OLD
+    }
+    for kind, record in made.items():
+        base = "#/events/retainers" if kind == "retainer" else f"#/statistics/{kind}"
+        admin.open(f"{base}/{record['uid']}")
+        admin.page.get_by_role("button", name="Edit").click()
+        admin.page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+        asked = admin.page.get_by_role("dialog", name=f"Remove Old {kind}")
+        asked.get_by_role("button", name="Remove").click()
+        expect(asked).to_have_count(0)
+        admin.page.wait_for_url(f"**/{base}")
+        expect(admin.page.get_by_role("link", name=f"Old {kind}")).to_have_count(0)
+        assert plant.ask(f"get_{kind}_item", uid=record["uid"])["code"] == 10404
+
+
+_OLD = (
+    ("statistics", [["A", "avg", "T"]]),
+    ("calculate", [["B", "A * 2"]]),
+    ("retainer", [["T", "On", "开", "1", ""]]),
+)
+
+
+def test_a_retainer_is_written_started_and_keeps_its_label_open(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/events/retainers")
+    admin.page.get_by_role("button", name="New script").click()
+    dialog = admin.page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("Runs <b>now</b>")
+    dialog.get_by_label("Variable, row 1").fill("RUNNING")
+    dialog.get_by_label("Label (English), row 1").fill("Runs")
+    dialog.get_by_role("checkbox", name=re.compile("Chiller 1")).check()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_label("Opens at, row 1")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("Opens at, row 1").fill("1")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    row = admin.page.get_by_role("row").filter(has_text="Runs <b>now</b>")
+    row.get_by_role("button", name="Start").click()
+    expect(row).to_contain_text("running")
+    row.get_by_role("link").click()
+    expect(admin.page.get_by_role("link", name=re.compile("Chiller 1"))).to_be_visible()
+    expect(admin.page.get_by_role("row").filter(has_text="RUNNING")).to_contain_text("Runs")
+    (made,) = (each for each in plant.call("get_retainer_list")["data"] if each["name"] == "Runs <b>now</b>")
+    assert (made["script"], made["is_active"]) == ([["RUNNING", "Runs", "", "1", ""]], 1)
+
+
+def test_a_customer_is_made_has_its_objects_and_is_removed(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/customers")
+    admin.page.get_by_role("button", name="New customer").click()
+    dialog = admin.page.get_by_role("dialog", name="New customer")
+    dialog.get_by_label("Name").fill("Harbour works")
+    dialog.get_by_label("E-mail").fill("night@harbour.example")
+    dialog.get_by_role("button", name="Save").click()
+    expect(admin.page.get_by_role("heading", level=1)).to_have_text("Harbour works")
+    expect(admin.page.get_by_text("No object names this customer")).to_be_visible()
+    (made,) = (each for each in plant.call("get_customer_list")["data"] if each["name"] == "Harbour works")
+    by_mapping = {"mapping_id": plant.call("get_mapping_list")[0]["uid"], "customer_id": made["uid"]}
+    known = plant.call("create_object", name="Crane 4", terminal_list=[], **by_mapping, **BY)
+    admin.page.reload()
+    expect(admin.page.get_by_role("link", name="Crane 4")).to_have_attribute("href", f"#/objects/{known['id']}")
+    admin.page.get_by_role("button", name="Edit").click()
+    dialog = admin.page.get_by_role("dialog", name="Customer Harbour works")
+    expect(dialog.get_by_label("E-mail")).to_have_value("night@harbour.example")
+    dialog.get_by_label("Contact").fill("Mr <i>Sand</i>")
+    dialog.get_by_role("button", name="Save").click()
+    expect(admin.page.get_by_text("Mr <i>Sand</i>")).to_be_visible()
+    admin.open("#/customers")
+    admin.page.get_by_role("searchbox").fill("Sand")
+    expect(admin.page.get_by_role("row")).to_have_count(2)
+    admin.page.get_by_role("link", name="Harbour works").click()
+    admin.page.get_by_role("button", name="Edit").click()
+    dialog.get_by_role("button", name="Remove").click()
+    asked = admin.page.get_by_role("dialog", name="Remove Harbour works")
+    asked.get_by_role("button", name="Remove").click()
+    expect(asked.get_by_role("alert")).to_contain_text("is in use by object")
+    plant.call("delete_object", object_id=str(known["id"]))
+    asked.get_by_role("button", name="Remove").click()
+    admin.page.wait_for_url("**/#/customers")
+    assert plant.ask("get_customer_item", uid=made["uid"])["code"] == 10404
+
+
+def test_what_the_search_finds_is_shown_where_it_leads(admin: Tab, plant: DemoPlant) -> None:
+    search = admin.page.get_by_role("dialog", name="Find anything by its name")
+    for kind, word in _FOUND.items():
+        (hit,) = plant.call("search", text="e", kinds=[kind], limit=1)
+        admin.page.keyboard.press("Control+k")
+        search.get_by_role("combobox").fill(hit["name"][:64])
+        search.get_by_role("option").filter(has_text=re.compile(f"{word}$")).filter(has_text=hit["name"]).first.click()
+        admin.settle()
+        shown = admin.page.locator("main h1, main td, main .groups a[aria-current]").filter(has_text=hit["name"])
+        expect(shown.first, kind).to_be_visible()
+        assert (
+            kind in ("user", "group", "terminal_config")
+            or hit["uid"] in admin.page.url
+            or str(hit["id"]) in admin.page.url
+        )
+
+
+_FOUND = {"terminal": "terminal", "object": "object", "customer": "customer", "group": "group", "user": "user"}
+_FOUND |= {"terminal_config": "configuration", "mapping": "mapping", "control": "control table", "retainer": "retainer"}
+_FOUND |= {"statistics": "statistics", "calculate": "calculation", "dashboard": "dashboard"}
+"""Kinds of records that the demo has, and what the console calls them."""
+
+
 def test_the_audit_log_says_who_changed_what(admin: Tab, plant: DemoPlant) -> None:
     plant.change_terminal("demo-spare", description="moved to <i>hall 2</i>")
     admin.open("#/audit?uid=demo-spare&entity=terminal")
+    expect(admin.page.get_by_label("Kind of record")).to_have_value("terminal")
     admin.page.get_by_role("button", name=re.compile("^update: show entry")).first.click()
     dialog = admin.page.get_by_role("dialog", name=re.compile("^Audit entry"))
     expect(dialog.get_by_role("row").filter(has_text="description")).to_contain_text("moved to <i>hall 2</i>")
@@ -262,6 +368,11 @@ def test_clients_subscriptions_and_what_is_retained(admin: Tab, plant: DemoPlant
     admin.page.get_by_role("button", name="End the connection of demo-meter-air").click()
     admin.page.get_by_role("dialog").get_by_role("button", name="End").click()
     expect(admin.page.get_by_role("dialog")).to_have_count(0)
+    one = admin.page.get_by_role("searchbox", name="Client ID")
+    one.fill("demo-chiller-2")
+    one.press("Enter")
+    expect(admin.page.get_by_role("row")).to_have_count(2)
+    expect(admin.page.get_by_role("row").nth(1)).to_contain_text("demo-chiller-2")
     admin.page.get_by_label("Only those that are too slow").check()
     expect(admin.page.get_by_text("Nobody is too slow")).to_be_visible()
     admin.open("#/broker/subscriptions")
@@ -275,6 +386,11 @@ def test_super_users_see_the_machine_and_nobody_else(root: Tab, plant: DemoPlant
     root.open("#/machine")
     expect(root.page.get_by_role("row").filter(has_text="backup")).to_contain_text("running")
     expect(root.page.get_by_text("% free")).to_be_visible()
+    root.run("localStorage.setItem('terrazzo-language', 'zh')")
+    root.page.reload()
+    expect(root.page.get_by_role("row").filter(has_text="接收写入")).to_contain_text("运行中")
+    assert not re.search("ingest|spool|writer", root.seen())
+    root.run("localStorage.setItem('terrazzo-language', 'en')")
     root.open("#/broker/now")
     expect(root.page.locator(".figure").first).to_contain_text(re.compile(r"\d"))
     seen = {}
@@ -356,6 +472,7 @@ def _seen(tab: Tab, route: str) -> str:
 _OWN = {"overview", "events", "terminals", "terminal", "messages", "commands", "mapping", "mapping-table", "objects"}
 _OWN |= {"object", "logbook", "statistics", "calculations", "balances", "rules", "campaigns", "retained", "api-keys"}
 _OWN |= {"waiting-commands", "all-commands", "claim-keys", "users", "audit", "dashboards", "handover", "control-table"}
+_OWN |= {"customers", "customer", "retainers", "retainer"}
 """Pages on which the neighbour sees something of its own."""
 _NAMED_BY_LINK = {"terminal", "messages", "commands", "trace", "connect"}
 """Pages whose link has the uid that the page shows: it is the reader's own word."""

@@ -14,12 +14,15 @@ import pytest
 from terrazzo.analysis.regression import FIT_REASONS
 from terrazzo.domain.campaign_item import CAMPAIGN_REASONS
 from terrazzo.domain.command import COMMAND_REASONS
+from terrazzo.mapping.replay.reasons import REPLAY_REASONS
 from terrazzo.messenger.message import MESSAGE_REASONS
+from terrazzo.metadata.definitions.registry import ENTITIES
 from terrazzo.ports.providers import PROVIDER_REASONS
 from terrazzo.reasons import CATALOGUE, SEVERAL, access, files, payloads, records, requests, tables, work
 
 PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
 ADAPTERS = Path(__file__).parents[2] / "adapters" / "terrazzo_adapters" / "messenger"
+WITH_TASKS = (PLATFORM, PLATFORM.parents[1] / "broker", ADAPTERS.parent)
 WORDS = Path(__file__).parents[2] / "platform" / "console" / "words"
 TABLES = (WORDS / "server-reasons.ts", WORDS / "value-reasons.ts")
 NOT_TOLD = {"backup", "cli", "client", "config", "influx", "runtime"}
@@ -187,7 +190,7 @@ def test_each_code_has_chinese_words_with_the_same_parameters() -> None:
 def test_what_is_kept_as_a_sentence_is_said_in_chinese() -> None:
     table = (WORDS / "kept-reasons.ts").read_text(encoding="utf-8")
     known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
-    wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS, *FIT_REASONS)
+    wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS, *FIT_REASONS, *REPLAY_REASONS)
     assert list(known) == [each.replace(":g}", "}") for each in wanted]
     assert all(re.search("[\u4e00-\u9fff]", words) for words in known.values())
     givers = ("commands/", "campaigns/", "messenger/", "analysis/regression", "domain/campaign_", "domain/command.py")
@@ -208,6 +211,48 @@ def test_each_action_of_the_audit_log_has_words() -> None:
                 found |= dict.fromkeys(_actions(node), path)
     assert len(found) > 10
     assert {name: file for name, file in found.items() if name not in known} == {}
+
+
+def test_each_task_that_is_started_has_a_chinese_name() -> None:
+    table = (WORDS / "task-names.ts").read_text(encoding="utf-8")
+    known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
+    texts = (file.read_text(encoding="utf-8") for folder in WITH_TASKS for file in folder.rglob("*.py"))
+    starting = [text for text in texts if re.search(r"\b(spawn|_?repeat)\(", text)]
+    started = {name for text in starting for name in _tasks_in(ast.parse(text))} - {_VALUE}
+    assert {re.sub(r"\{\w+\}", _VALUE, each) for each in known} == started
+    assert all(sorted(_PLACE.findall(name)) == sorted(_PLACE.findall(words)) for name, words in known.items())
+
+
+_PLACE = re.compile(r"\{\w+\}")
+
+
+def _tasks_in(tree: ast.Module) -> Iterator[str]:
+    """The names of long-lived tasks that a file starts: given as such, by a function that makes them, or in a loop."""
+    nodes = list(ast.walk(tree))
+    made = [each for each in nodes if _called(each) in ("spawn", "repeat", "_repeat") and isinstance(each, ast.Call)]
+    named = [each.args[0] for each in made if _is_text(each.args[:1])]
+    for node in nodes if any(_called(each) == "spawn" for each in nodes) else []:
+        match node:
+            case ast.FunctionDef(name="_task_name", body=[*_, ast.Return(value=ast.JoinedStr() as text)]):
+                named.append(text)
+            case ast.For(target=ast.Tuple(elts=[ast.Name(id="name"), ast.Name(id="work")]), iter=ast.Tuple(elts=rows)):
+                named += [row.elts[0] for row in rows if isinstance(row, ast.Tuple)]
+            case ast.Assign(targets=[ast.Name(id="names")], value=ast.List(elts=[first, ast.Starred(value=rest)])):
+                named += [first, rest.elt] if isinstance(rest, ast.GeneratorExp) else [first]
+    yield from (text for each in named for text in texts_of(each))
+
+
+def _is_text(given: list[ast.expr]) -> bool:
+    return bool(given) and isinstance(given[0], ast.JoinedStr | ast.Constant)
+
+
+def test_each_kind_of_record_of_the_audit_log_has_words() -> None:
+    table = (WORDS.parent / "audit" / "entity-words.ts").read_text(encoding="utf-8")
+    known = set(re.findall(r'^  (\w+): \["', table, flags=re.MULTILINE))
+    named = [each for _, _, made in sources() for node in made for each in node.keywords if each.arg == "entity"]
+    said = {text for each in named if _is_text([each.value]) for text in texts_of(each.value)}
+    assert len(said) > 5
+    assert known == said | {each.name for each in ENTITIES}
 
 
 def _actions(call: ast.Call) -> list[str]:

@@ -46,6 +46,7 @@ def test_a_wall_shows_its_dashboard_live_and_asks_for_nothing_else(wall: Tab, pl
     before = energy.inner_text()
     expect(energy).not_to_have_text(before, timeout=60_000)  # it counts on
     expect(wall.page.locator("nav")).to_have_count(0)
+    expect(wall.page.locator("main a")).to_have_count(0)  # it shows nothing else, so that nothing leads there
     chart = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/get_wall_chart'))"
     wait_for(lambda: wall.run(chart), "curves", timeout_s=60)
     actions = {url.rpartition("/apiproxy/api/")[2] for url in wall.asked if "/apiproxy/" in url}
@@ -62,6 +63,16 @@ def test_a_wall_outlives_a_lost_connection(wall: Tab) -> None:
     expect(told).to_contain_text("what is shown is old")
     wall.page.context.set_offline(False)
     expect(told).to_have_count(0)
+
+
+def test_a_wall_is_left_and_come_back_to_by_its_address(wall: Tab, address: str) -> None:
+    heading = wall.page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text("Energy centre")
+    wall.run("void (location.hash = '#/overview')")
+    expect(wall.page.get_by_label("User name")).to_be_visible()
+    wall.run(f"void (location.hash = '{address.partition('#')[2]}')")
+    expect(heading).to_contain_text("Energy centre")
+    expect(wall.page.get_by_label("User name")).to_have_count(0)
 
 
 def test_a_link_that_was_ended_says_so(admin: Tab, address: str, browser: Browser, plant: DemoPlant) -> None:

@@ -29,6 +29,7 @@ ALLOWED = {
     "COMMAND_REASONS": "what the console has words for, which a test holds against each other",
     "CAMPAIGN_REASONS": "what the console has words for, which a test holds against each other",
     "FIT_REASONS": "what the console has words for, which a test holds against each other",
+    "REPLAY_REASONS": "what the console has words for, which a test holds against each other",
     "MESSAGE_REASONS": "what the console has words for, which a test holds against each other",
     "PROVIDER_REASONS": "what the console has words for, which a test holds against each other",
     "requests_read": "which way requests went, for tests that hold the ways against each other",

@@ -5,6 +5,7 @@ import { FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page } from "../shell/api.ts";
+import { replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
@@ -13,6 +14,8 @@ type Company = RowOf<Result<"get_company_list">>;
 
 export function Companies() {
   const { dialog, open, close, done, turn } = useDialogs<Company | "new">();
+  const search = route.value.query.get("search") ?? "";
+  const where = search ? { where_and: [["name", "like", `%${search}%`]] } : {};
   const columns: Column<Company>[] = [
     { id: "name", title: t(w.name), sort: "name", width: 28, render: (row) => <Name text={row.name} /> },
     { id: "contact", title: t(w.contact), width: 18, isMinor: true, render: (row) => <Name text={row.contact} /> },
@@ -45,12 +48,21 @@ export function Companies() {
       <RecordList
         label={t(w.companies)}
         columns={columns}
+        query={search}
         order={{ field: "name", isDown: false }}
-        read={(index, size, order, abort) => page("get_company_list", { page_index: index, page_size: size, ...orderBy(order) }, abort)}
+        read={(index, size, order, abort) => page("get_company_list", { page_index: index, page_size: size, ...where, ...orderBy(order) }, abort)}
         rowKey={(row) => row.uid}
         turn={turn}
         empty={<Empty title={t(common.nothing)}>{t(common.nothingDo)}</Empty>}
-        tools={<button onClick={() => open("new")}>{t(w.addCompany)}</button>}
+        tools={
+          <>
+            <label class="grow">
+              <span class="sr">{t(common.search)}</span>
+              <input type="search" placeholder={t(common.search)} maxLength={64} value={search} onInput={(event) => replaceQuery({ search: event.currentTarget.value })} />
+            </label>
+            <button onClick={() => open("new")}>{t(w.addCompany)}</button>
+          </>
+        }
       />
       {dialog && (
         <FormDialog

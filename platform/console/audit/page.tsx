@@ -7,11 +7,11 @@ import { orderBy, RecordList } from "../parts/list.tsx";
 import type { Column, Order } from "../parts/table.tsx";
 import { page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { kindWord } from "../shell/found.ts";
 import { titles } from "../shell/pages.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
 import { actionWord } from "./action-words.ts";
+import { ENTITIES, entityWord } from "./entity-words.ts";
 import { w } from "./words.ts";
 
 type Entry = RowOf<Result<"get_audit_list">>;
@@ -45,7 +45,7 @@ export function Page() {
         </button>
       ),
     },
-    { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => t(kindWord(row.entity)) },
+    { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => entityWord(row.entity) },
     { id: "uid", title: t(w.record), width: 24, isMinor: true, render: (row) => <Name text={row.uid || String(row.record_id ?? row.id)} mono /> },
     { id: "address", title: t(w.from), width: 18, isMinor: true, render: (row) => <Name text={row.address} mono /> },
   ];
@@ -76,7 +76,14 @@ function Filters() {
   return (
     <>
       <input aria-label={t(w.user)} placeholder={t(w.user)} maxLength={96} value={query.get("username") ?? ""} onChange={set("username")} />
-      <input aria-label={t(w.entity)} placeholder={t(w.entity)} maxLength={96} value={query.get("entity") ?? ""} onChange={set("entity")} />
+      <select aria-label={t(w.entity)} value={query.get("entity") ?? ""} onChange={(event) => replaceQuery({ entity: event.currentTarget.value })}>
+        <option value="">{t(w.anyEntity)}</option>
+        {ENTITIES.map((each) => (
+          <option key={each} value={each}>
+            {entityWord(each)}
+          </option>
+        ))}
+      </select>
       <input aria-label={t(w.record)} placeholder={t(w.record)} maxLength={96} value={query.get("uid") ?? ""} onChange={set("uid")} />
       <label class="line dim">
         {t(w.start)} <input type="date" value={query.get("start") ?? ""} onChange={set("start")} />
@@ -108,7 +115,7 @@ function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }) 
         </dd>
         <dt>{t(w.what)}</dt>
         <dd>
-          <span class="strong">{actionWord(entry.action)}</span> {t(kindWord(entry.entity))} <Name text={entry.uid} mono />
+          <span class="strong">{actionWord(entry.action)}</span> {entityWord(entry.entity)} <Name text={entry.uid} mono />
         </dd>
       </dl>
       <div class="scroll" tabIndex={0} role="region" aria-label={t(w.field)}>

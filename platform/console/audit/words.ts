@@ -5,6 +5,7 @@ export const w = words({
   who: ["User", "用户"],
   what: ["What", "操作"],
   entity: ["Kind of record", "记录类型"],
+  anyEntity: ["all kinds", "所有类型"],
   record: ["Record", "记录"],
   from: ["From", "来源"],
   when: ["When", "时间"],

@@ -40,6 +40,22 @@ export function Page() {
   );
 }
 
+/** One terminal's alone, and those alone that are too slow. */
+function Filters() {
+  return (
+    <>
+      <input type="search" class="mono" aria-label={t(w.ofTerminal)} placeholder={t(w.ofTerminal)} maxLength={128} value={route.value.query.get("terminal") ?? ""} onChange={(event) => replaceQuery({ terminal: event.currentTarget.value.trim() })} />
+      <Slow />
+    </>
+  );
+}
+
+function filtersOf(): { slow: number; terminal_id?: string } {
+  const { query } = route.value;
+  const uid = query.get("terminal");
+  return { slow: query.get("slow") ? 1 : 0, ...(uid ? { terminal_id: uid } : {}) };
+}
+
 function Slow() {
   return (
     <label class="line">
@@ -47,6 +63,11 @@ function Slow() {
       {t(w.slow)}
     </label>
   );
+}
+
+function Nothing({ wanted, title, todo }: { wanted: { slow: number; terminal_id?: string }; title: string; todo: string }) {
+  if (wanted.slow) return <Empty title={t(w.noSlow)}>{t(w.noSlowDo)}</Empty>;
+  return wanted.terminal_id ? <Empty title={t(common.nothing)}>{t(w.notOf)}</Empty> : <Empty title={title}>{todo}</Empty>;
 }
 
 function TerminalName({ uid }: { uid: string }) {
@@ -60,7 +81,7 @@ function TerminalName({ uid }: { uid: string }) {
 function Clients() {
   const { dialog, open, close, done, turn } = useDialogs<Client>();
   const turns = useTurns(EVERY_MS);
-  const slow = route.value.query.get("slow") ? 1 : 0;
+  const wanted = filtersOf();
   const columns: Column<Client>[] = [
     { id: "client", title: t(w.client), width: 22, render: (row) => <TerminalName uid={row.client_id} /> },
     { id: "protocol", title: t(w.protocol), width: 12, isMinor: true, render: (row) => row.protocol },
@@ -88,12 +109,12 @@ function Clients() {
       <RecordList
         label={t(w.clients)}
         columns={columns}
-        query={String(slow)}
-        read={(index, size, _, abort) => page("get_client_list", { page_index: index, page_size: size, slow }, abort)}
+        query={JSON.stringify(wanted)}
+        read={(index, size, _, abort) => page("get_client_list", { page_index: index, page_size: size, ...wanted }, abort)}
         rowKey={(row) => row.client_id}
         turn={turn + turns}
-        tools={<Slow />}
-        empty={<Empty title={t(slow ? w.noSlow : w.noClients)}>{t(slow ? w.noSlowDo : w.noClientsDo)}</Empty>}
+        tools={<Filters />}
+        empty={<Nothing wanted={wanted} title={t(w.noClients)} todo={t(w.noClientsDo)} />}
       />
       {dialog && (
         <Ask
@@ -113,7 +134,8 @@ function Clients() {
 }
 
 function Subscriptions() {
-  const slow = route.value.query.get("slow") ? 1 : 0;
+  const turns = useTurns(EVERY_MS);
+  const wanted = filtersOf();
   const columns: Column<Subscription>[] = [
     { id: "client", title: t(w.client), width: 26, render: (row) => <TerminalName uid={row.client_id} /> },
     { id: "filter", title: t(w.filter), width: 34, render: (row) => <Name text={row.filter} mono /> },
@@ -125,17 +147,18 @@ function Subscriptions() {
     <RecordList
       label={t(w.subscriptions)}
       columns={columns}
-      query={String(slow)}
-      read={(index, size, _, abort) => page("get_subscription_list", { page_index: index, page_size: size, slow }, abort)}
+      query={JSON.stringify(wanted)}
+      read={(index, size, _, abort) => page("get_subscription_list", { page_index: index, page_size: size, ...wanted }, abort)}
       rowKey={(row) => `${row.client_id}\n${row.filter}`}
-      turn={0}
-      tools={<Slow />}
-      empty={<Empty title={t(slow ? w.noSlow : w.noSubscriptions)}>{slow ? t(w.noSlowDo) : ""}</Empty>}
+      turn={turns}
+      tools={<Filters />}
+      empty={<Nothing wanted={wanted} title={t(w.noSubscriptions)} todo={t(w.noSubscriptionsDo)} />}
     />
   );
 }
 
 function RetainedMessages() {
+  const turns = useTurns(EVERY_MS);
   const filter = route.value.query.get("filter") ?? "";
   const columns: Column<Retained>[] = [
     { id: "topic", title: t(w.topic), width: 44, render: (row) => <Name text={row.topic} mono /> },
@@ -151,7 +174,7 @@ function RetainedMessages() {
       query={filter}
       read={(index, size, _, abort) => page("get_retained_list", { page_index: index, page_size: size, ...(filter ? { filter } : {}) }, abort)}
       rowKey={(row) => `${row.permission_company_id}\n${row.topic}`}
-      turn={0}
+      turn={turns}
       tools={
         <label class="grow">
           <span class="sr">{t(w.filter)}</span>

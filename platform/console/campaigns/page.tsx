@@ -5,7 +5,7 @@ import { Ask, FormDialog } from "../parts/forms.tsx";
 import { RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useLoad, useTurns } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
@@ -216,6 +216,7 @@ function Waves({ campaign }: { campaign: Result<"get_campaign_item"> }) {
 
 function Terminals({ uid, turn }: { uid: string; turn: number }) {
   const state = route.value.query.get("state") ?? "";
+  const turns = useTurns(EVERY_MS);
   const columns: Column<Item>[] = [
     { id: "terminal", title: t(w.terminal), width: 26, render: (row) => <a href={link(["terminals", row.terminal_id])}><Name text={row.terminal_id} mono /></a> },
     { id: "wave", title: t(w.waveName), width: 8, isNumber: true, isMinor: true, render: (row) => row.wave },
@@ -239,7 +240,7 @@ function Terminals({ uid, turn }: { uid: string; turn: number }) {
       query={state}
       read={(index, size, _, abort) => page("get_campaign_terminal_list", { uid, page_index: index, page_size: size, ...(state ? { state: state as "done" } : {}) }, abort)}
       rowKey={(row) => row.terminal_id}
-      turn={turn}
+      turn={turn + turns}
       tools={
         <select aria-label={t(common.state)} value={state} onChange={(event) => replaceQuery({ state: event.currentTarget.value })}>
           <option value="">{t(w.anyState)}</option>

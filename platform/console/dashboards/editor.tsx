@@ -60,6 +60,10 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
       tellError(error);
     }
   };
+  const show = (key: string): void => {
+    setChosen(null);
+    replaceQuery({ page: key });
+  };
   const back = link(["dashboards", base.uid], { page: page?.key });
   const onKey = (event: KeyboardEvent): void => {
     if (!(event.ctrlKey || event.metaKey) || isField(event.target)) return;
@@ -78,7 +82,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   const more = (): void => {
     const [next, key] = addPage(script, t(w.newPage, { n: pages.length + 1 }));
     set(next);
-    replaceQuery({ page: key });
+    show(key);
   };
   return (
     <div onKeyDown={onKey}>
@@ -101,7 +105,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
           <input value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} />
         </label>
         {pages.map((each) => (
-          <button key={each.key} class="small" aria-pressed={each.key === page?.key} onClick={() => replaceQuery({ page: each.key })}>
+          <button key={each.key} class="small" aria-pressed={each.key === page?.key} onClick={() => show(each.key)}>
             <Name text={each.name} />
           </button>
         ))}
@@ -128,7 +132,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
             }}
           />
         )}
-        {page && <Form page={page} script={script} widget={page.widgets.find((each) => each.index === chosen) ?? null} onChange={set} />}
+        {page && <Form page={page} script={script} widget={page.widgets.find((each) => each.index === chosen) ?? null} isOneOfMany={pages.length > 1} onChange={set} />}
       </div>
       {isLeaving && (
         <Dialog title={t(w.leaveReally)} onClose={() => setLeaving(false)}>

@@ -1,4 +1,4 @@
-/** What a widget shows: name, type, variables and range. */
+/** What a widget shows: name, type, variables and range; where none is chosen, what the page is. */
 import { useState } from "preact/hooks";
 import { Card, Field, Name } from "../parts/basics.tsx";
 import { call, page as pageOf } from "../shell/api.ts";
@@ -6,26 +6,23 @@ import { useLoad, useRested } from "../shell/hooks.ts";
 import { labelOf } from "../objects/variables.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
-import { changeWidget, type DashboardPage, type Json, TYPES, type Widget, type WidgetChange, type WidgetValue } from "./record.ts";
+import { changePage, changeWidget, type DashboardPage, type Json, type PageChange, removePage, TYPES, type Widget, type WidgetChange, type WidgetValue } from "./record.ts";
 import { w } from "./words.ts";
 
 interface FormProps {
   page: DashboardPage;
   script: Json;
   widget: Widget | null;
+  /** Whether the script has other pages. */
+  isOneOfMany: boolean;
   onChange: (script: Json) => void;
 }
 
 const FOUND = 20;
+const RANGED = new Set(["gag", "rad", "bar"]);
 
-export function Form({ page, script, widget, onChange }: FormProps) {
-  if (!widget) {
-    return (
-      <Card title={t(w.widget)} class="widget-form">
-        <p class="dim">{t(w.choose)}</p>
-      </Card>
-    );
-  }
+export function Form({ page, script, widget, isOneOfMany, onChange }: FormProps) {
+  if (!widget) return <PageForm key={page.key} page={page} script={script} isOneOfMany={isOneOfMany} onChange={onChange} />;
   const set = (change: WidgetChange): void => onChange(changeWidget(script, page.key, widget.index, change));
   const isKnown = (TYPES as readonly string[]).includes(widget.type);
   return (
@@ -43,14 +40,69 @@ export function Form({ page, script, widget, onChange }: FormProps) {
           </select>
         </Field>
         <Values widget={widget} onChange={(values) => set({ attribute: { values } })} />
-        <Range widget={widget} name="least" label={t(w.least)} onChange={set} />
-        <Range widget={widget} name="most" label={t(w.most)} onChange={set} />
+        {(RANGED.has(widget.type) || !isKnown) && (
+          <>
+            <Range widget={widget} name="least" label={t(w.least)} onChange={set} />
+            <Range widget={widget} name="most" label={t(w.most)} onChange={set} />
+          </>
+        )}
+        {widget.type === "lin" && <Range widget={widget} name="hours" label={t(w.hours)} onChange={set} />}
       </div>
     </Card>
   );
 }
 
-function Range(props: { widget: Widget; name: "least" | "most"; label: string; onChange: (change: WidgetChange) => void }) {
+function PageForm({ page, script, isOneOfMany, onChange }: Omit<FormProps, "widget">) {
+  const [narrow, setNarrow] = useState(0);
+  const set = (change: PageChange): void => onChange(changePage(script, page.key, change));
+  const setColumns = (columns: number): void => {
+    const outside = page.widgets.filter(({ place }) => place.left + place.width > columns).length;
+    setNarrow(outside);
+    if (!outside && columns >= 1) set({ columns });
+  };
+  return (
+    <Card title={t(w.page)} class="widget-form">
+      <div class="form">
+        <p class="dim">{t(w.choose)}</p>
+        <Field label={t(common.name)} value={page.name} maxLength={200} onInput={(event) => set({ name: event.currentTarget.value })} />
+        <Field label={t(w.columns)} wrong={narrow ? t(w.narrow, { n: narrow }) : ""}>
+          <input type="number" min={1} max={96} value={String(page.columns)} aria-invalid={narrow > 0 || undefined} onChange={(event) => setColumns(Number(event.currentTarget.value))} />
+        </Field>
+        <Field label={t(w.rows)}>
+          <input type="number" min={1} max={500} value={String(page.rows)} onChange={(event) => set({ rows: Number(event.currentTarget.value) })} />
+        </Field>
+        <Field label={t(w.pageObject)} hint={t(w.pageObjectHint)}>
+          <OwnObject id={page.objectId} onChange={(objectId) => set({ objectId })} />
+        </Field>
+        {isOneOfMany && (
+          <button class="small danger" onClick={() => onChange(removePage(script, page.key))}>
+            {t(w.removePage)}
+          </button>
+        )}
+      </div>
+    </Card>
+  );
+}
+
+const MOST_OBJECTS = 500;
+
+function OwnObject({ id, onChange }: { id: string; onChange: (id: string) => void }) {
+  const { data } = useLoad((abort) => pageOf("get_object_list", { page_size: MOST_OBJECTS, order_by: ["name", "asc"] }, abort), []);
+  const rows = data?.rows ?? [];
+  return (
+    <select value={id} onChange={(event) => onChange(event.currentTarget.value)}>
+      <option value="">{"–"}</option>
+      {id && !rows.some((each) => String(each.id) === id) && <option value={id}>{id}</option>}
+      {rows.map((each) => (
+        <option key={each.id} value={String(each.id)}>
+          {each.name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Range(props: { widget: Widget; name: "least" | "most" | "hours"; label: string; onChange: (change: WidgetChange) => void }) {
   const { widget, name, label, onChange } = props;
   const value = widget.attribute[name];
   const set = (text: string): void => onChange({ attribute: { [name]: text === "" ? null : Number(text) } });
@@ -62,6 +114,9 @@ function Range(props: { widget: Widget; name: "least" | "most"; label: string; o
 }
 
 function Values({ widget, onChange }: { widget: Widget; onChange: (values: WidgetValue[]) => void }) {
+  const ids = [...new Set(widget.values.map((each) => each.objectId).filter(Boolean))];
+  const names = useLoad((abort) => (ids.length ? pageOf("get_object_list", { where_in: ["id", ids], page_size: ids.length }, abort) : Promise.resolve(null)), [ids.join()]);
+  const nameOf = (id: string): string => names.data?.rows.find((each) => String(each.id) === id)?.name ?? `${t(common.object)} ${id}`;
   return (
     <fieldset>
       <legend class="dim">{t(w.values)}</legend>
@@ -70,7 +125,7 @@ function Values({ widget, onChange }: { widget: Widget; onChange: (values: Widge
           <li key={`${each.objectId} ${each.code}`}>
             <Name mono text={each.code} />
             <span class="dim">
-              <Name text={each.objectId ? `${t(common.object)} ${each.objectId}` : t(w.ownObject)} />
+              <Name text={each.objectId ? nameOf(each.objectId) : t(w.ownObject)} />
             </span>
             <button class="small" onClick={() => onChange(widget.values.filter((_value, at) => at !== index))}>
               {t(common.remove)}

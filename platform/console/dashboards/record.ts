@@ -168,6 +168,31 @@ export function setPicture(script: Json, key: string, uid: string): Json {
   });
 }
 
+/** What can be said of a page; undefined stays as it is. */
+export interface PageChange {
+  name?: string;
+  columns?: number;
+  rows?: number;
+  /** The page's own object; empty: none. */
+  objectId?: string;
+}
+
+/** The script with a page that is otherwise. */
+export function changePage(script: Json, key: string, change: PageChange): Json {
+  return withPage(script, key, (page) => ({
+    ...page,
+    ...(change.name === undefined ? {} : { name: change.name }),
+    ...(change.columns === undefined ? {} : { col: whole(change.columns, 1, COLUMNS_MAX, 24) }),
+    ...(change.rows === undefined ? {} : { row: whole(change.rows, 1, ROWS_MAX, 12) }),
+    ...(change.objectId === undefined ? {} : { webSocket: { ...(isObject(page["webSocket"]) ? page["webSocket"] : {}), objectId: change.objectId } }),
+  }));
+}
+
+/** The script without a page. */
+export function removePage(script: Json, key: string): Json {
+  return Object.fromEntries(Object.entries(script).filter(([name]) => name !== key));
+}
+
 /** The script with a page more, and the page's key. */
 export function addPage(script: Json, name: string): [Json, string] {
   const numbers = Object.keys(script).map((key) => Number(/^Dashboard-(\d+)$/.exec(key)?.[1] ?? 0));

@@ -1,5 +1,5 @@
 /** Widgets, a function for each type of the document; what each means stands in docs/dashboards.md. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
 import { FIRST_VIEW } from "../charts/link.ts";
@@ -8,11 +8,12 @@ import { numberText } from "../charts/value-axis.ts";
 import { Age, Name } from "../parts/basics.tsx";
 import { curvesOf } from "../objects/curves.ts";
 import { chartVariable, labelOf, type ObjectVariable, severityOf, shownValue, stateOf, type Value } from "../objects/variables.ts";
-import { curves } from "../shell/api.ts";
+import { w as severities } from "../overview/words.ts";
+import { curves, isWall } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
-import { language, t, type Pair } from "../words/words.ts";
+import { t, type Pair } from "../words/words.ts";
 import { AQI_BANDS, arc, bandOf, onCircle, rangeFor, reached, shares, stretches, summary, type Band } from "./figures.ts";
 import type { Widget } from "./record.ts";
 import type { PageValues } from "./values.ts";
@@ -87,12 +88,28 @@ const lowOf = (widget: Widget, each?: Shown): number | null => limit(widget, "le
 const highOf = (widget: Widget, each?: Shown): number | null => limit(widget, "most") ?? each?.variable?.high ?? null;
 const color = (index: number): string => `var(--s${(index % COLORS) + 1})`;
 
+const SEVERITY_WORDS: Record<string, Pair> = { critical: severities.critical, major: severities.major, minor: severities.minor, warning: severities.warning, info: severities.info };
+
+function severityWord(severity: string): string {
+  return t(SEVERITY_WORDS[severity] ?? [severity, severity]);
+}
+
+/** Text that leads to an object's page, but on a wall, which shows nothing else. */
+function ToObject({ each, isButton = false, children }: { each: Shown; isButton?: boolean; children: ComponentChildren }) {
+  if (isWall()) return isButton ? null : <span class="dim">{children}</span>;
+  return (
+    <a class={isButton ? "button" : "dim"} href={link(["objects", each.objectId], { key: each.code })}>
+      {children}
+    </a>
+  );
+}
+
 function ValueText({ each, isLarge = false }: { each: Shown; isLarge?: boolean }) {
   const { variable } = each;
   if (!variable) return <span class="dim">{t(w.gone)}</span>;
   const value = variable.value as Value;
   const severity = severityOf(variable, value);
-  const word = severity ? ` ${severity}` : "";
+  const word = severity ? ` ${severityWord(severity)}` : "";
   return (
     <span class={`${isLarge ? "figure" : "strong"} ${severity === "major" || severity === "critical" ? "is-bad" : severity ? "is-warn" : ""}`}>
       <Name text={shownValue(variable, value)} /> {stateOf(variable, value) === null && variable.unit && <small class="dim">{variable.unit}</small>}
@@ -106,9 +123,9 @@ function Cards(props: Props) {
     <ul class="cards">
       {shownOf(props).map((each) => (
         <li key={each.key}>
-          <a class="dim" href={link(["objects", each.objectId], { key: each.code })}>
+          <ToObject each={each}>
             <Name text={each.name} />
-          </a>
+          </ToObject>
           <ValueText each={each} isLarge />
           <span class="dim">
             <Age at={each.variable?.time} />
@@ -386,9 +403,9 @@ function Control(props: Props) {
       {shownOf(props).map((each) => (
         <li key={each.key}>
           <Name text={each.name} /> <ValueText each={each} />
-          <a class="button" href={link(["objects", each.objectId], { key: each.code })} lang={language.value}>
+          <ToObject each={each} isButton>
             {t(w.command)}
-          </a>
+          </ToObject>
         </li>
       ))}
     </ul>

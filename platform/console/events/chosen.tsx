@@ -12,6 +12,16 @@ export const MOST_CHOSEN = 500;
 const HOUR_MS = 3_600_000;
 const SHELVED = [1, 4, 8, 24, 72, 168] as const;
 
+/** How long events may be shelved, in hours; 0 takes them off the shelf. */
+export function shelveOptions(): (readonly [hours: string, text: string])[] {
+  return [...SHELVED.map((hours) => [String(hours), t(w.forHours, { n: hours })] as const), ["0", t(w.unshelve)]];
+}
+
+/** Shelves events from now on, or takes them off the shelf. */
+export async function shelve(ids: readonly number[], hours: number, comment: string): Promise<void> {
+  await call("shelve_events", { ids: [...ids], comment, ...(hours ? { until: clock.format(clock.now.value + hours * HOUR_MS) } : {}) });
+}
+
 type Doing = "acknowledge_events" | "clear_events" | "comment_events" | "shelve_events";
 
 const TITLES = { acknowledge_events: w.acknowledge, clear_events: w.clear, comment_events: w.addComment, shelve_events: w.shelve };
@@ -52,16 +62,11 @@ export function Chosen({ ids, onDone, onNone }: { ids: readonly number[]; onDone
 function fieldsOf(doing: Doing) {
   const comment = { name: "comment", label: t(w.comment), most: 1_000, isRequired: doing === "comment_events" };
   if (doing !== "shelve_events") return [comment];
-  const options = [...SHELVED.map((hours) => [String(hours), t(w.forHours, { n: hours })] as const), ["0", t(w.unshelve)] as const];
-  return [{ name: "hours", label: t(w.shelveFor), kind: "choice" as const, options, hint: t(w.shelveHint) }, comment];
+  return [{ name: "hours", label: t(w.shelveFor), kind: "choice" as const, options: shelveOptions(), hint: t(w.shelveHint) }, comment];
 }
 
 async function handle(doing: Doing, ids: number[], values: Values): Promise<void> {
   const comment = values["comment"] ?? "";
-  if (doing !== "shelve_events") {
-    await call(doing, { ids, comment });
-    return;
-  }
-  const hours = Number(values["hours"]);
-  await call("shelve_events", { ids, comment, ...(hours ? { until: clock.format(clock.now.value + hours * HOUR_MS) } : {}) });
+  if (doing === "shelve_events") await shelve(ids, Number(values["hours"]), comment);
+  else await call(doing, { ids, comment });
 }

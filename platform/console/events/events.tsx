@@ -1,5 +1,5 @@
 /** Events: counted by day, filtered by the server, handled one by one or many at once, taken away as a file. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { Age, Bars, Card, dayBars, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
@@ -7,7 +7,7 @@ import { ExportButton } from "../parts/export.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
+import { useLive, useLoad, useRested, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { language, type Pair, t } from "../words/words.ts";
@@ -31,6 +31,8 @@ export function nameOf(event: { label_en: string; label_cn: string; code: string
 }
 
 const DAYS = 14;
+const REST_MS = 200;
+const SEARCHED = ["code", "label_en", "label_cn", "terminal_id"] as const;
 const EXPORTED = ["id", "created", "severity", "code", "label_en", "label_cn", "value", "extension_key", "object_id", "terminal_id", "state", "acknowledged_at", "cleared_at", "shelved_until"] as const;
 
 function conditionsOf(query: URLSearchParams): string[][] {
@@ -40,12 +42,19 @@ function conditionsOf(query: URLSearchParams): string[][] {
   return [...(state !== "all" ? [["state", "=", state]] : []), ...(severity ? [["severity", "=", severity]] : []), ...(object ? [["object_id", "=", object]] : [])];
 }
 
+/** What one looks for: any part of a code, a name or a terminal. */
+function searchOf(query: URLSearchParams): { where_or?: string[][] } {
+  const text = query.get("search") ?? "";
+  return text ? { where_or: SEARCHED.map((name) => [name, "like", `%${text}%`]) } : {};
+}
+
 function fieldsOf(query: URLSearchParams): Fields<"get_event_list"> {
   const order = orderOf(query, NEWEST);
   const conditions = conditionsOf(query);
   const day = query.get("day");
   return {
     ...(conditions.length ? { where_and: conditions } : {}),
+    ...searchOf(query),
     ...(day ? { start_time: `${day} 00:00:00`, end_time: `${day} 23:59:59.999999` } : {}),
     order_by: [order.field, order.isDown ? "desc" : "asc"],
   };
@@ -63,7 +72,7 @@ export function Events() {
   const soon = useSeldom(again, SETTLE_MS);
   useLive({ kinds: ["event"] }, soon, soon);
   const opened = Number(query.get("event"));
-  const key = ["state", "severity", "sort", "down", "day", "object"].map((name) => query.get(name) ?? "").join("\n");
+  const key = ["state", "severity", "sort", "down", "day", "object", "search"].map((name) => query.get(name) ?? "").join("\n");
   const toggle = (id: number) => {
     const next = new Set(chosen);
     if (!next.delete(id) && next.size < MOST_CHOSEN) next.add(id);
@@ -78,6 +87,7 @@ export function Events() {
     <Card>
       <ByDay turn={turn} />
       <div class="tools">
+        <Search />
         <select aria-label={t(common.state)} value={query.get("state") ?? "raised"} onChange={(event) => replaceQuery({ state: event.currentTarget.value })}>
           <option value="raised">{t(w.open)}</option>
           <option value="acknowledged">{t(w.acknowledged)}</option>
@@ -122,10 +132,24 @@ export function Events() {
         order={orderOf(query, NEWEST)}
         onOrder={(order) => replaceQuery({ sort: order.field, down: order.isDown ? "1" : "" })}
         turn={turn}
-        empty={<Empty title={t(w.none)}>{t(w.noneDo)}</Empty>}
+        empty={query.get("search") ? <Empty title={t(common.nothing)}>{t(common.nothingDo)}</Empty> : <Empty title={t(w.none)}>{t(w.noneDo)}</Empty>}
       />
       {opened > 0 && <EventDialog id={opened} onClose={() => replaceQuery({ event: "" })} onChange={again} />}
     </Card>
+  );
+}
+
+function Search() {
+  const [text, setText] = useState(route.value.query.get("search") ?? "");
+  const rested = useRested(text.trim(), REST_MS);
+  useEffect(() => {
+    if (rested !== (route.value.query.get("search") ?? "")) replaceQuery({ search: rested });
+  }, [rested]);
+  return (
+    <label class="grow">
+      <span class="sr">{t(w.search)}</span>
+      <input type="search" maxLength={64} placeholder={t(w.search)} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+    </label>
   );
 }
 
@@ -143,8 +167,8 @@ function ByDay({ turn }: { turn: number }) {
   const query = route.value.query;
   const conditions = conditionsOf(query).filter(([name]) => name !== "state");
   const { data } = useLoad(
-    (abort) => call("get_event_quantity_by_day", { day: DAYS, ...(conditions.length ? { where_and: conditions } : {}) }, abort),
-    [conditions, turn],
+    (abort) => call("get_event_quantity_by_day", { day: DAYS, ...(conditions.length ? { where_and: conditions } : {}), ...searchOf(query) }, abort),
+    [conditions, query.get("search"), turn],
   );
   if (!data) return <div class="columns" />;
   return <Bars label={t(w.byDay)} bars={dayBars(data)} chosen={query.get("day") ?? ""} onChoose={(day) => replaceQuery({ day, state: day ? "all" : "" })} />;

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
 import { Card, Empty, Field, Name, Problem, Tag } from "../parts/basics.tsx";
+import { CommandState } from "../commands/state.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { useDraft, useLoad, useSend } from "../shell/hooks.ts";
@@ -112,7 +113,7 @@ function ShiftShown({ shift }: { shift: Shift }) {
           {shift.commands.map((each) => (
             <li key={each.id}>
               <span class="dim nowrap">{each.queued}</span>{" "}
-              <Name text={`${each.command} ${each.value}`} mono /> → <Name text={each.terminal_id} mono /> · {each.state}
+              <Name text={`${each.command} ${each.value}`} mono /> → <Name text={each.terminal_id} mono /> <CommandState state={each.state} />
             </li>
           ))}
         </ul>

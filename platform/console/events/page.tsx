@@ -6,10 +6,12 @@ import { t } from "../words/words.ts";
 import { Events } from "./events.tsx";
 import { HandoverPart } from "./handover.tsx";
 import { Labels } from "./labels.tsx";
+import { Retainer, Retainers } from "./retainers.tsx";
 import { w } from "./words.ts";
 
 export function Page() {
-  const part = route.value.path[0] ?? "";
+  const [part = "", uid] = route.value.path;
+  if (part === "retainers" && uid) return <Retainer key={uid} uid={uid} />;
   return (
     <>
       <Head title={t(titles.events)} />
@@ -20,11 +22,14 @@ export function Page() {
         <a href={link(["events", "labels"])} aria-current={part === "labels" ? "page" : undefined}>
           {t(w.labels)}
         </a>
+        <a href={link(["events", "retainers"])} aria-current={part === "retainers" ? "page" : undefined}>
+          {t(w.retainers)}
+        </a>
         <a href={link(["events", "handover"])} aria-current={part === "handover" ? "page" : undefined}>
           {t(w.handover)}
         </a>
       </nav>
-      {part === "labels" ? <Labels /> : part === "handover" ? <HandoverPart /> : <Events />}
+      {part === "labels" ? <Labels /> : part === "retainers" ? <Retainers /> : part === "handover" ? <HandoverPart /> : <Events />}
     </>
   );
 }

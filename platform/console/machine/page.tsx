@@ -5,6 +5,7 @@ import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { w as common } from "../words/common.ts";
+import { serverText, taskText } from "../words/server-text.ts";
 import { type Pair, t } from "../words/words.ts";
 import { w } from "./words.ts";
 
@@ -46,9 +47,9 @@ function Parts({ data }: { data: Status }) {
       <dl class="facts">
         {Object.entries(data.parts).map(([name, reason]) => (
           <>
-            <dt>{name}</dt>
+            <dt>{taskText(name)}</dt>
             <dd>
-              <Tag kind={reason ? "bad" : "good"}>{t(reason ? w.notReady : w.ready)}</Tag> {reason && <Name text={reason} />}
+              <Tag kind={reason ? "bad" : "good"}>{t(reason ? w.notReady : w.ready)}</Tag> {reason && <Name text={serverText(reason, data.reasons[name])} />}
             </dd>
           </>
         ))}
@@ -143,7 +144,7 @@ function Tasks({ data }: { data: Status }) {
             {worst.map((each) => (
               <tr key={each.name}>
                 <td>
-                  <Name text={each.name} />
+                  <Name text={taskText(each.name)} />
                 </td>
                 <td>
                   <Tag kind={STATES[each.state]?.kind ?? ""}>{t(STATES[each.state]?.word ?? w.ended)}</Tag>

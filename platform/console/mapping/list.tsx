@@ -1,9 +1,11 @@
-/** All mapping and control tables. */
-import type { Page, Result, RowOf } from "terrazzo-client";
-import { Card, Empty, Head, Name, Problem } from "../parts/basics.tsx";
+/** All mapping and control tables: searched, sorted and paged by the platform. */
+import type { Result, RowOf } from "terrazzo-client";
+import { Empty, Head, Name } from "../parts/basics.tsx";
+import { Ask } from "../parts/forms.tsx";
+import { endColumn, orderBy, RecordList, Tabs, useDialogs } from "../parts/list.tsx";
+import type { Column } from "../parts/table.tsx";
 import { call, may, page, session } from "../shell/api.ts";
-import { type Loaded, useLoad } from "../shell/hooks.ts";
-import { go, link } from "../shell/routes.ts";
+import { go, link, replaceQuery, route } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -12,73 +14,70 @@ import { w } from "./words.ts";
 
 type TableRow = Pick<RowOf<Result<"get_mapping_list">>, "uid" | "name" | "description" | "script" | "last_modified">;
 
-const SHOWN = 200;
-const BY_NAME = { page_size: SHOWN, order_by: ["name", "asc"] };
-
 export function TableList() {
-  const mappings = useLoad((abort) => page("get_mapping_list", BY_NAME, abort), []);
-  const controls = useLoad((abort) => page("get_control_list", BY_NAME, abort), []);
-  const isRead = mappings.data && controls.data;
+  const kind: TableKind = route.value.path[0] === "control" ? "control" : "mapping";
   return (
     <>
-      <Head title={t(w.title)} sub={isRead ? t(w.sub, { n: mappings.data?.total ?? 0, m: controls.data?.total ?? 0 }) : ""}>
-        {may("admin") && (
-          <>
-            <button onClick={() => void create("mapping")}>{t(w.newMapping)}</button>
-            <button onClick={() => void create("control")}>{t(w.newControl)}</button>
-          </>
-        )}
-      </Head>
-      <div class="stack">
-        <Tables kind="mapping" title={t(w.mappings)} about={t(w.mappingsAre)} found={mappings} empty={<Empty title={t(w.noMappings)}>{t(w.noMappingsDo)}</Empty>} />
-        <Tables kind="control" title={t(w.controls)} about={t(w.controlsAre)} found={controls} empty={<Empty title={t(w.noControls)}>{t(w.noControlsDo)}</Empty>} />
-      </div>
+      <Head title={t(w.title)} sub={t(kind === "mapping" ? w.mappingsAre : w.controlsAre)} />
+      <Tabs
+        label={t(w.title)}
+        base="mapping"
+        tabs={[
+          ["mapping", t(w.mappings)],
+          ["control", t(w.controls)],
+        ]}
+      />
+      <Tables key={kind} kind={kind} />
     </>
   );
 }
 
-interface TablesProps {
-  kind: TableKind;
-  title: string;
-  about: string;
-  found: Loaded<Page<TableRow>>;
-  empty: preact.ComponentChildren;
-}
-
-function Tables({ kind, title, about, found, empty }: TablesProps) {
-  const rows = found.data?.rows ?? [];
+function Tables({ kind }: { kind: TableKind }) {
+  const { dialog, open, close, done, turn } = useDialogs<TableRow>();
+  const search = route.value.query.get("search") ?? "";
+  const isMapping = kind === "mapping";
+  const columns: Column<TableRow>[] = [
+    { id: "name", title: t(common.name), sort: "name", width: 56, render: (row) => <a href={link(["mapping", kind, row.uid])}><Name text={row.name} /></a> },
+    { id: "rows", title: t(w.rowCount), width: 12, isNumber: true, isMinor: true, render: (row) => (Array.isArray(row.script) ? row.script.length : 0) },
+    { id: "changed", title: t(w.changed), sort: "last_modified", width: 20, isNumber: true, isMinor: true, render: (row) => <span class="dim">{row.last_modified}</span> },
+    ...(may("admin") ? [endColumn<TableRow>(t(common.remove), (row) => t(w.removeNamed, { name: row.name.slice(0, 80) }), open)] : []),
+  ];
+  const where = search ? { where_and: [["name", "like", `%${search}%`]] } : {};
   return (
-    <Card title={title} more={<span class="dim">{about}</span>}>
-      {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
-      {!found.data && found.error === undefined && <p class="dim" aria-busy="true">{t(common.loading)}</p>}
-      {found.data && !rows.length && empty}
-      {rows.length > 0 && (
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th>{t(common.name)}</th>
-                <th class="num">{t(w.rowCount)}</th>
-                <th class="narrow-hide num">{t(w.changed)}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.uid}>
-                  <td>
-                    <a href={link(["mapping", kind, row.uid])}>
-                      <Name text={row.name} />
-                    </a>
-                  </td>
-                  <td class="num">{Array.isArray(row.script) ? row.script.length : 0}</td>
-                  <td class="narrow-hide num dim nowrap">{row.last_modified}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+    <>
+      <RecordList<TableRow>
+        label={t(isMapping ? w.mappings : w.controls)}
+        columns={columns}
+        query={`${kind} ${search}`}
+        order={{ field: "name", isDown: false }}
+        read={(index, size, order, abort) => page(isMapping ? "get_mapping_list" : "get_control_list", { page_index: index, page_size: size, ...where, ...orderBy(order) }, abort)}
+        rowKey={(row) => row.uid}
+        turn={turn}
+        tools={
+          <>
+            <label class="grow">
+              <span class="sr">{t(w.search)}</span>
+              <input type="search" placeholder={t(w.search)} maxLength={64} value={search} onInput={(event) => replaceQuery({ search: event.currentTarget.value })} />
+            </label>
+            {may("admin") && <button onClick={() => void create(kind)}>{t(isMapping ? w.newMapping : w.newControl)}</button>}
+          </>
+        }
+        empty={search ? <Empty title={t(common.nothing)}>{t(common.nothingDo)}</Empty> : <Empty title={t(isMapping ? w.noMappings : w.noControls)}>{t(isMapping ? w.noMappingsDo : w.noControlsDo)}</Empty>}
+      />
+      {dialog && (
+        <Ask
+          title={t(w.removeNamed, { name: dialog.name.slice(0, 64) })}
+          text={t(isMapping ? w.removeMappingAsk : w.removeControlAsk)}
+          action={t(common.remove)}
+          isDangerous
+          onYes={async () => {
+            await call(isMapping ? "delete_mapping" : "delete_control", { uid: dialog.uid });
+            done(t(w.removedTable));
+          }}
+          onClose={close}
+        />
       )}
-    </Card>
+    </>
   );
 }
 

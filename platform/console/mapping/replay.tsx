@@ -7,7 +7,8 @@ import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
-import { t } from "../words/words.ts";
+import { keptReason } from "../words/kept-reasons.ts";
+import { language, t } from "../words/words.ts";
 import type { Using } from "./using.ts";
 import { w } from "./words.ts";
 
@@ -148,9 +149,9 @@ function State({ row }: { row: ReplayRow }) {
   return (
     <>
       <Tag kind={MEANING[state] ?? ""}>{STATES[state] ? t(STATES[state]) : row.state}</Tag> {!!row.dry_run && <span class="dim">{t(w.dryRun)}</span>}
-      {row.state === "failed" && row.info && (
-        <div class="is-bad">
-          <Name text={row.info} />
+      {row.info && (
+        <div class={row.state === "failed" ? "is-bad" : "dim"}>
+          <Name text={keptReason(row.info, language.value)} />
         </div>
       )}
     </>

@@ -6,6 +6,7 @@ import { link } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
 import { w as common } from "../words/common.ts";
+import { serverText, taskText } from "../words/server-text.ts";
 import { language, type Pair, t } from "../words/words.ts";
 import type { Attention } from "./page.tsx";
 import { w } from "./words.ts";
@@ -74,7 +75,7 @@ function machine(data: Attention): Item[] {
   const failing = data.tasks ?? [];
   if (failing.some((each) => UNSTORED.has(each.name))) found.push({ key: "unstored", kind: "bad", word: t(w.task), what: t(w.unstored), since: null, step });
   for (const each of failing.filter(({ name }) => !UNSTORED.has(name))) {
-    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: each.name, error: each.error }), since: null, step });
+    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: taskText(each.name), error: serverText(each.error, each.told) }), since: null, step });
   }
   return found;
 }

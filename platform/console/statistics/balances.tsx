@@ -35,7 +35,7 @@ export function BalanceResults({ uid }: { uid: string }) {
   return (
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
-        {data && <EditButton kind="balance" script={data} onDone={reload} />}
+        {data && <EditButton kind="balance" script={data} list={["statistics", "balance"]} onDone={reload} />}
         <a class="button" href={link(["statistics", "balance"])}>
           {t(w.balance)}
         </a>

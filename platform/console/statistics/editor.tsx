@@ -1,17 +1,18 @@
-/** A script of statistics, calculations or balances as it is written: what is wrong stands at the cell that the platform names. */
+/** A script of statistics, calculations, balances or retainers as it is written: what is wrong stands at the cell that the platform names. */
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
-import { isNamed } from "../parts/forms.tsx";
+import { Ask, isNamed } from "../parts/forms.tsx";
 import { page } from "../shell/api.ts";
 import { useLoad, useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { serverText } from "../words/server-text.ts";
 import { t } from "../words/words.ts";
-import { columnsOf, type Kind, newRow, save, type Script, type Wrong, wrongOf } from "./scripts.ts";
+import { columnsOf, type Kind, newRow, remove, save, type Script, type Wrong, wrongOf } from "./scripts.ts";
 import { w } from "./words.ts";
 
 const FUNCTIONS = ["avg", "sum", "min", "max", "count", "delta", "first", "last", "duration(CODE==1)"];
+const EXPLAINED = { statistics: w.statisticsAre, calculate: w.calculationsAre, balance: w.balancesAre, retainer: w.retainersAre };
 const MOST_OBJECTS = 1_000;
 const MOST_CELL = 2_000;
 
@@ -20,13 +21,31 @@ interface Props {
   kind: Kind;
   onClose: () => void;
   onDone: (uid: string) => void;
+  onRemoved: () => void;
 }
 
-export function ScriptEditor({ script, kind, onClose, onDone }: Props) {
+export function ScriptEditor({ script, kind, onClose, onDone, onRemoved }: Props) {
   const [draft, setDraft] = useState(script);
+  const [isRemoving, setRemoving] = useState(false);
   const { send, isBusy, error } = useSend(async () => onDone(await save(kind, draft)));
   const change = (changes: Partial<Script>) => setDraft((before) => ({ ...before, ...changes }));
   const wrong = error instanceof GatewayError ? wrongOf(error) : null;
+  if (isRemoving) {
+    const removeIt = async (): Promise<void> => {
+      await remove(kind, script.uid);
+      onRemoved();
+    };
+    return (
+      <Ask
+        title={t(w.removeNamed, { name: script.name.slice(0, 64) })}
+        text={t(kind === "retainer" ? w.removeRetainerAsk : w.removeAsk)}
+        action={t(common.remove)}
+        isDangerous
+        onYes={removeIt}
+        onClose={() => setRemoving(false)}
+      />
+    );
+  }
   return (
     <Dialog title={script.uid ? script.name : t(w.newScript)} class="broad" onClose={onClose}>
       <form class="form" onSubmit={send}>
@@ -35,6 +54,11 @@ export function ScriptEditor({ script, kind, onClose, onDone }: Props) {
         <Objects kind={kind} chosen={draft.object_list} onChange={(object_list) => change({ object_list })} />
         {error !== undefined && !wrong && <Problem error={error} />}
         <footer>
+          {script.uid && (
+            <button type="button" class="danger apart" onClick={() => setRemoving(true)}>
+              {t(common.remove)}
+            </button>
+          )}
           <button type="button" onClick={onClose}>
             {t(common.cancel)}
           </button>
@@ -59,7 +83,7 @@ function Rows({ kind, rows, wrong, onChange }: RowsProps) {
   const set = (row: number, place: number, text: string) => onChange(rows.map((cells, i) => (i === row ? cells.map((cell, j) => (j === place ? text : cell)) : cells)));
   return (
     <div class="form">
-      <p class="dim">{t(kind === "statistics" ? w.statisticsAre : w.calculationsAre)}</p>
+      <p class="dim">{t(EXPLAINED[kind])}</p>
       <datalist id="script-functions">
         {FUNCTIONS.map((each) => (
           <option key={each} value={each} />

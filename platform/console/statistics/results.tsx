@@ -7,11 +7,12 @@ import { FormDialog, type Values } from "../parts/forms.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
-import { link, replaceQuery, route } from "../shell/routes.ts";
+import { go, link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
 import { t } from "../words/words.ts";
 import { ScriptEditor } from "./editor.tsx";
-import { item, type Kind, KINDS, resultsOf, type Script } from "./scripts.ts";
+import { savedText } from "./list.tsx";
+import { columnsOf, item, type Kind, KINDS, resultsOf, type Script } from "./scripts.ts";
 import { w } from "./words.ts";
 
 const TYPES = [
@@ -36,7 +37,7 @@ export function Results({ kind, uid }: Props) {
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
         {data && kind === "statistics" && may("admin") && <AgainButton script={data} objects={objects.data ?? []} />}
-        {data && <EditButton kind={kind} script={data} onDone={reload} />}
+        {data && <EditButton kind={kind} script={data} list={["statistics", kind]} onDone={reload} />}
         <a class="button" href={link(["statistics", kind])}>
           {t(KINDS.find((each) => each.id === kind)?.title ?? w.all)}
         </a>
@@ -54,26 +55,30 @@ export function Results({ kind, uid }: Props) {
               </Card>
             )
           )}
-          <Rows script={data} />
+          <Rows kind={kind} script={data} />
         </div>
       )}
     </>
   );
 }
 
-/** Opens the editor, for administrators. */
-export function EditButton({ kind, script, onDone }: { kind: Kind; script: Script; onDone: () => void }) {
+/** Opens the editor, for administrators; a script that was removed leads to the list of those that are left. */
+export function EditButton({ kind, script, list, onDone }: { kind: Kind; script: Script; list: readonly string[]; onDone: () => void }) {
   const [isOpen, setOpen] = useState(false);
   if (!may("admin")) return null;
   const done = () => {
     setOpen(false);
-    tell(t(w.saved));
+    tell(savedText(kind));
     onDone();
+  };
+  const onRemoved = () => {
+    tell(t(w.removed));
+    go(link(list));
   };
   return (
     <>
       <button onClick={() => setOpen(true)}>{t(w.edit)}</button>
-      {isOpen && <ScriptEditor script={script} kind={kind} onClose={() => setOpen(false)} onDone={done} />}
+      {isOpen && <ScriptEditor script={script} kind={kind} onClose={() => setOpen(false)} onDone={done} onRemoved={onRemoved} />}
     </>
   );
 }
@@ -150,11 +155,21 @@ function Curves({ kind, script, objectId }: { kind: Props["kind"]; script: Scrip
   );
 }
 
-function Rows({ script }: { script: Script }) {
+/** What the script says. */
+export function Rows({ kind, script }: { kind: Kind; script: Script }) {
   return (
     <Card title={t(w.rows)}>
       <div class="scroll" tabIndex={0} role="region" aria-label={t(w.rows)}>
         <table>
+          <thead>
+            <tr>
+              {columnsOf(kind).map((each) => (
+                <th key={each.id} scope="col">
+                  {t(each.title)}
+                </th>
+              ))}
+            </tr>
+          </thead>
           <tbody>
             {script.rows.map((row, i) => (
               <tr key={i}>

@@ -1,4 +1,4 @@
-/** The three kinds of scripts, and the actions of each. */
+/** The kinds of scripts, and the actions of each. */
 import type { ChartSource } from "../charts/data.ts";
 import type { Curve } from "../charts/curve.ts";
 import type { GatewayError, Reason } from "terrazzo-client";
@@ -8,15 +8,17 @@ import { withinOf } from "../words/server-text.ts";
 import type { Pair } from "../words/words.ts";
 import { w } from "./words.ts";
 
-export type Kind = "statistics" | "calculate" | "balance";
+/** A retainer keeps labels open: it stands with them, and has no curves. */
+export type Kind = "statistics" | "calculate" | "balance" | "retainer";
 
-export const KINDS: readonly { id: Kind; title: Pair }[] = [
+/** Those that have results, which are looked at beside each other. */
+export const KINDS = [
   { id: "statistics", title: w.statistics },
   { id: "calculate", title: w.calculate },
   { id: "balance", title: w.balance },
-];
+] as const satisfies readonly { id: Kind; title: Pair }[];
 
-/** What the three kinds of records have in common. */
+/** What the kinds of records have in common. */
 export interface Script {
   id: number;
   uid: string;
@@ -24,7 +26,7 @@ export interface Script {
   description: string;
   is_active: number;
   object_list: string[];
-  /** Rows of a statistics or calculation script; empty for balances. */
+  /** Rows of a script; empty for balances. */
   rows: string[][];
   target: string;
   inputs: string[];
@@ -49,10 +51,11 @@ function script(raw: Raw): Script {
   };
 }
 
-const LISTS = { statistics: "get_statistics_script_list", calculate: "get_calculate_script_list", balance: "get_balance_list" } as const;
-const ITEMS = { statistics: "get_statistics_item", calculate: "get_calculate_item", balance: "get_balance_item" } as const;
-const STARTS = { statistics: "start_statistics", calculate: "start_calculate", balance: "start_balance" } as const;
-const STOPS = { statistics: "stop_statistics", calculate: "stop_calculate", balance: "stop_balance" } as const;
+const LISTS = { statistics: "get_statistics_script_list", calculate: "get_calculate_script_list", balance: "get_balance_list", retainer: "get_retainer_list" } as const;
+const ITEMS = { statistics: "get_statistics_item", calculate: "get_calculate_item", balance: "get_balance_item", retainer: "get_retainer_item" } as const;
+const STARTS = { statistics: "start_statistics", calculate: "start_calculate", balance: "start_balance", retainer: "start_retainer" } as const;
+const STOPS = { statistics: "stop_statistics", calculate: "stop_calculate", balance: "stop_balance", retainer: "stop_retainer" } as const;
+const DELETES = { statistics: "delete_statistics", calculate: "delete_calculate", balance: "delete_balance", retainer: "delete_retainer" } as const;
 const RESULTS = { statistics: "get_statistics_list", calculate: "get_calculate_list" } as const;
 
 export async function scripts(kind: Kind, index: number, size: number, abort: AbortSignal): Promise<{ rows: Script[]; total: number }> {
@@ -68,8 +71,21 @@ export async function setActive(kind: Kind, uid: string, isActive: boolean): Pro
   await call((isActive ? STARTS : STOPS)[kind], { uid });
 }
 
+export async function remove(kind: Kind, uid: string): Promise<void> {
+  await call(DELETES[kind], { uid });
+}
+
+const RETAINER_COLUMNS = [
+  { id: "code", title: w.variable },
+  { id: "label_en", title: w.labelEn },
+  { id: "label_cn", title: w.labelCn },
+  { id: "open", title: w.openValue },
+  { id: "close", title: w.closeValue },
+];
+
 /** The cells of a row, in their order; a balance has none. */
 export function columnsOf(kind: Kind): readonly { id: string; title: Pair }[] {
+  if (kind === "retainer") return RETAINER_COLUMNS;
   const name = { id: "name", title: w.result };
   if (kind === "statistics") return [name, { id: "function", title: w.functionTitle }, { id: "code", title: w.variable }];
   return kind === "calculate" ? [name, { id: "expression", title: w.expression }] : [];
@@ -107,9 +123,11 @@ export async function save(kind: Kind, script: Script): Promise<string> {
   const { uid } = script;
   if (!uid) {
     if (kind === "statistics") return (await call("create_statistics", rows)).uid;
+    if (kind === "retainer") return (await call("create_retainer", rows)).uid;
     return kind === "calculate" ? (await call("create_calculate", rows)).uid : (await call("create_balance", balance)).uid;
   }
   if (kind === "statistics") await call("update_statistics", { uid, ...rows });
+  else if (kind === "retainer") await call("update_retainer", { uid, ...rows });
   else if (kind === "calculate") await call("update_calculate", { uid, ...rows });
   else await call("update_balance", { uid, ...balance });
   return uid;

@@ -1,4 +1,4 @@
-/** Words of statistics, calculations and balances. */
+/** Words of statistics, calculations, balances and retainers. */
 import { words } from "../words/words.ts";
 
 export const w = words({
@@ -18,6 +18,24 @@ export const w = words({
   newScript: ["New script", "新建脚本"],
   edit: ["Edit", "编辑"],
   saved: ["Saved; finished periods are computed again", "已保存；已结束的周期将重新计算"],
+  savedRetainer: ["Saved", "已保存"],
+  stoppedRetainer: ["Stopped; labels that are open stay open", "已停止；已打开的标签保持打开"],
+  removed: ["Removed", "已删除"],
+  removeNamed: ["Remove {name}", "删除 {name}"],
+  removeAsk: ["The script goes, and its results with it.", "脚本及其结果将被删除。"],
+  removeRetainerAsk: ["The script goes; the labels that it keeps open are closed.", "脚本将被删除；由它保持打开的标签会关闭。"],
+  retainers: ["Retainers", "保持器"],
+  labels: ["Labels", "标签"],
+  retainersAre: [
+    "Each row keeps a label open on the objects: from when the variable has the open value until it has the close value; without a close value, until it has another one.",
+    "每行在对象上保持一个标签：变量等于打开值时打开，等于关闭值时关闭；没有关闭值时，变为其他值即关闭。",
+  ],
+  labelEn: ["Label (English)", "标签（英文）"],
+  labelCn: ["Label (Chinese)", "标签（中文）"],
+  openValue: ["Opens at", "打开值"],
+  closeValue: ["Closes at", "关闭值"],
+  noRetainers: ["No retainers yet", "尚无保持器"],
+  noRetainersDo: ["A retainer keeps a label open while a variable has a certain value, as a fault or a mode. An administrator writes one: New script.", "保持器在变量处于某个值（如故障或模式）期间保持标签打开。由管理员编写：新建脚本。"],
   result: ["Result", "结果名"],
   functionTitle: ["Function", "函数"],
   variable: ["Variable", "变量"],

@@ -1,6 +1,6 @@
 /**
- * Why commands, campaigns and messages ended or wait again, and why a balance has no fit, in Chinese, by what the platform keeps of it
- * (platform/terrazzo/domain/command.py and campaign_item.py, messenger/message.py, ports/providers.py, analysis/regression.py); {name} stands for
+ * Why commands, campaigns, messages and replays ended or wait again, and why a balance has no fit, in Chinese, by what the platform keeps of it
+ * (platform/terrazzo/domain/command.py and campaign_item.py, messenger/message.py, ports/providers.py, analysis/regression.py, mapping/replay/reasons.py); {name} stands for
  * what differs. tests/console/test_console_reasons.py fails where one is missing or too much.
  */
 import type { Language } from "./words.ts";
@@ -41,6 +41,13 @@ export const KEPT_REASONS: Readonly<Record<string, string>> = {
   "the inputs depend on each other": "各输入之间相互依赖",
   "the inputs say nothing of the target": "输入与目标无关",
   "numbers too large or too close to each other to reckon with": "数值过大或过于接近，无法计算",
+  "more than {most} events and labels happened: choose a shorter range": "产生的事件和标签超过 {most} 个：请缩短时间范围",
+  "reports keep coming to the range: try again when the terminals have sent what they kept": "该时间范围内仍不断有新上报：请等终端补发完数据后重试",
+  "the object has no mapping that is in force, or is not available": "对象没有生效的映射，或已停用",
+  "the object, its mapping or its retainers were changed meanwhile: replay it again": "对象、映射或保持器在此期间被修改：请重新重算",
+  "not known from the {days} days before the range: {codes}": "在该范围之前 {days} 天内未知：{codes}",
+  "it was interrupted {times} times": "已被中断 {times} 次",
+  "an internal error, which the log has": "内部错误；详见日志",
 };
 const MOST_CHARS = 300;
 const MOST_WITHIN = 2; // reasons in each other

@@ -377,6 +377,11 @@ export const REASONS: Readonly<Record<string, string>> = {
   run_at_wrong: "at：{reason}",
   database_failed: "数据库：{why}",
   // work.py
+  broker_not_listening: "消息代理没有监听",
+  websocket_not_listening: "WebSocket 端口没有监听",
+  tcp_not_listening: "TCP 端口没有监听",
+  reports_not_taken: "存储不接收终端上报的数据",
+  part_is_silent: "{seconds} 秒内没有应答",
   records_on_their_way: "记录正在写入存储",
   address_expired: "地址已过期",
   address_of_former_terminal: "该地址所属的终端已不再允许接入",

@@ -8,6 +8,7 @@ type Parameter = Reason["parameters"][string];
 
 const MOST_WITHIN = 8; // reasons in each other
 const chinese = signal<Table | null>(null);
+const chineseTask = signal<(name: string) => string | null>(() => null);
 
 /** A reason in Chinese, with the reasons that stand in it; null where the table has no such code, as of a newer platform. */
 export function inChinese(table: Table, reason: Reason, depth = 0): string | null {
@@ -42,10 +43,18 @@ export function withinOf(reason?: Reason): Reason | undefined {
   return typeof within === "object" && "code" in within ? within : undefined;
 }
 
-/** Loads the table when somebody reads Chinese. */
+/** What a long-lived task or a part of the platform is called, in the language that is shown. */
+export function taskText(name: string): string {
+  return (language.value === "zh" && chineseTask.value(name)) || name;
+}
+
+/** Loads the tables when somebody reads Chinese. */
 export function followLanguage(): void {
   effect(() => {
     if (language.value !== "zh" || chinese.peek()) return;
-    void import("./server-reasons.ts").then(({ ALL_REASONS }) => (chinese.value = ALL_REASONS));
+    void Promise.all([import("./server-reasons.ts"), import("./task-names.ts")]).then(([{ ALL_REASONS }, { taskInChinese }]) => {
+      chineseTask.value = taskInChinese;
+      chinese.value = ALL_REASONS;
+    });
   });
 }

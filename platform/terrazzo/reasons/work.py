@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 SENTENCES = {
+    "broker_not_listening": "the broker does not listen",
+    "websocket_not_listening": "the WebSocket port does not listen",
+    "tcp_not_listening": "the TCP port does not listen",
+    "reports_not_taken": "the store does not take what terminals report",
+    "part_is_silent": "no answer within {seconds:g} s",
     "records_on_their_way": "records are on their way to the store",
     "address_expired": "expires: the address has expired",
     "address_of_former_terminal": "terminal: the address is for one that is let in no more",

@@ -10,6 +10,7 @@ import msgspec
 
 from terrazzo.api.kernel.services import ReadinessCheck
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo.reasons import Reason, reason_of, say, told_by
 from terrazzo.sparse_log import SparseLog
 
 CHECK_TIMEOUT_S = 2.0
@@ -17,10 +18,11 @@ _log = SparseLog(logging.getLogger(__name__))
 
 
 class ReadinessPart(msgspec.Struct, omit_defaults=True):
-    """One part's state; ``reason`` says why it isn't ready."""
+    """One part's state; ``reason`` says why it isn't ready, ``told`` its code and parameters, where it has any."""
 
     ready: bool
     reason: str = ""
+    told: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class Readiness(msgspec.Struct, omit_defaults=True):
@@ -54,10 +56,10 @@ async def _check(name: str, check: ReadinessCheck) -> ReadinessPart:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check()
     except TimeoutError:
-        reason = f"no answer within {CHECK_TIMEOUT_S:g} s"
+        reason: str = say("part_is_silent", seconds=CHECK_TIMEOUT_S)
     except Exception as error:  # noqa: BLE001 - whatever a part raises means that it isn't ready, and is shown
-        reason = str(error) or type(error).__name__
+        reason = told_by(error) or type(error).__name__
     else:
         return ReadinessPart(True)
     _log.warning("%s is not ready: %s", name, reason)
-    return ReadinessPart(False, reason)
+    return ReadinessPart(False, reason[:], reason_of(reason))

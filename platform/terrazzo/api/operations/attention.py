@@ -15,6 +15,7 @@ from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, Stop
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.event_records import EventRecord, LabelRecord, event_record, label_record
 from terrazzo.domain.refusals.reasons import REASONS
+from terrazzo.reasons import Reason
 from terrazzo.times import format_spaced
 
 
@@ -140,10 +141,11 @@ class DiskAttention(msgspec.Struct):
 
 class FailingTask(msgspec.Struct):
     """A task of the platform that is down or failed a moment ago, and the class of its error; or a part that is not
-    ready (``ingest``, ``store``, ``database``, ...: those of ``/readyz``), and why."""
+    ready (``ingest``, ``store``, ``database``, ...: those of ``/readyz``), and why; ``told``: its code."""
 
     name: str
     error: str
+    told: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class AttentionAnswer(msgspec.Struct):
@@ -182,7 +184,8 @@ async def handle_get_attention(services: Services, actor: Actor, request: GetAtt
 
 async def _failing(services: Services) -> list[FailingTask]:
     found = await check_readiness(services.readiness, services.tasks)
-    parts = [FailingTask(name, part.reason) for name, part in found.parts.items() if not part.ready and name != "tasks"]
+    down = {name: part for name, part in found.parts.items() if not part.ready and name != "tasks"}
+    parts = [FailingTask(name, part.reason, part.told) for name, part in down.items()]
     return parts + [FailingTask(*each) for each in found.degraded.items()]
 
 

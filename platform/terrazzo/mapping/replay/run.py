@@ -13,6 +13,7 @@ from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.loop_pauses import next_turn
 from terrazzo.mapping.labels import Labels, Standing
+from terrazzo.mapping.replay import reasons
 from terrazzo.mapping.replay.completeness import worded
 from terrazzo.mapping.replay.label_merge import Range
 from terrazzo.mapping.replay.progress import ReplayProgress
@@ -29,7 +30,6 @@ _PIECE = 2_000  # reports whose mosaic is replaced together
 _PIECE_BYTES = 512 * 1024  # of what is made of them: everybody's reports wait while it is written
 _BREATH = 100  # reports between two turns of others, about a millisecond
 _LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
-_CHANGED = "the object, its mapping or its retainers were changed meanwhile: replay it again"
 _NEAR_US = 10_000_000
 _PASSES = 10
 _LOOKS_BACK_US = (DAY_US, 8 * DAY_US, 64 * DAY_US, 366 * DAY_US)  # before the range, as far as it takes
@@ -113,9 +113,8 @@ class ReplayRun:
                 except Disturbed:
                     continue
                 except TooMuchHappened:
-                    most = f"more than {MOST_HAPPENINGS:,} events and labels happened"
-                    raise Failed(f"{most}: choose a shorter range") from None
-            raise Failed("reports keep coming to the range: try again when the terminals have sent what they kept")
+                    raise Failed(reasons.TOO_MUCH_HAPPENED.format(most=f"{MOST_HAPPENINGS:,}")) from None
+            raise Failed(reasons.REPORTS_KEEP_COMING)
         finally:
             if self._has_replaced:
                 await self._mark()
@@ -129,7 +128,7 @@ class ReplayRun:
         await self._parts.live.prepare(self._task.object_id)
         subject = self._parts.live.subject(self._task.object_id)
         if subject is None:
-            raise Failed("the object has no mapping that is in force, or is not available")
+            raise Failed(reasons.NO_MAPPING)
         attempt = _Attempt(self, subject)
         await attempt.prepare()
         await attempt.prime()
@@ -227,7 +226,7 @@ class _Attempt:
         unknown = self._rerun.begin()
         if not is_all and unknown:
             days = _LOOKS_BACK_US[-1] // DAY_US
-            self._run.remark = f"not known from the {days} days before the range: {worded(unknown)}"
+            self._run.remark = reasons.NOT_KNOWN.format(days=days, codes=worded(unknown))
 
     async def _look_back(self, from_us: int) -> None:
         task, progress = self._run.task, self._run.progress
@@ -246,7 +245,7 @@ class _Attempt:
     def _fresh(self) -> Subject:
         subject = self._live.subject(self._run.task.object_id)
         if subject is None or subject.bound is not self._subject.bound:
-            raise Failed(_CHANGED)
+            raise Failed(reasons.CHANGED)
         return subject
 
     async def _take(self, record: Record) -> None:
@@ -336,7 +335,7 @@ class _Attempt:
         if len(await self._find_collected()) != len(self._collected):
             raise Disturbed
         if not self._live.is_same(self._subject):
-            raise Failed(_CHANGED)
+            raise Failed(reasons.CHANGED)
 
     async def _renew(self, replaced: ReplacedEvents, stand: Stand) -> None:
         """What the object is known by from now on is what the replay found."""

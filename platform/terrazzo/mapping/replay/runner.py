@@ -10,6 +10,7 @@ import msgspec
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, Unavailable
+from terrazzo.mapping.replay import reasons
 from terrazzo.mapping.replay.journal import CANCELLED, DONE, FAILED, ReplayJournal
 from terrazzo.mapping.replay.run import Failed, ReplayParts, ReplayRun, ReplayTask, Stopped
 from terrazzo.ports import at_work
@@ -142,7 +143,7 @@ class ReplayRunner:
         run = self._running[row["id"]] = ReplayRun(self._parts, task)
         try:
             if row["starts"] >= MOST_STARTS:
-                state, info = FAILED, f"it was interrupted {MOST_STARTS} times"
+                state, info = FAILED, reasons.INTERRUPTED.format(times=MOST_STARTS)
             else:
                 await self._journal.begin(row)
                 state, info = await self._outcome(run)
@@ -168,6 +169,6 @@ class ReplayRunner:
                 await asyncio.sleep(pause_s)
             except Exception:  # noqa: BLE001 - whatever it is, the next one must have its turn
                 _log.exception("a replay failed")
-                return FAILED, "an internal error, which the log has"
+                return FAILED, reasons.INTERNAL
             else:
                 return DONE, run.remark

@@ -40,6 +40,7 @@ from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.ports.tracing import Tracing
+from terrazzo.reasons import say
 from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
@@ -363,19 +364,19 @@ class GatewayServers:
 
     async def _check_mqtt(self) -> None:
         if not self._parts.terminals.broker.is_listening:
-            raise Unavailable("the broker does not listen")
+            raise Unavailable(say("broker_not_listening"))
 
     async def _check_websocket(self) -> None:
         if not self._websocket.is_listening:
-            raise Unavailable("the WebSocket port does not listen")
+            raise Unavailable(say("websocket_not_listening"))
 
     async def _check_tcp(self) -> None:
         if not self._tcp.is_listening:
-            raise Unavailable("the TCP port does not listen")
+            raise Unavailable(say("tcp_not_listening"))
 
     async def _check_ingest(self) -> None:
         if not self._parts.messaging.ingest.is_healthy:
-            raise Unavailable("the store does not take what terminals report")
+            raise Unavailable(say("reports_not_taken"))
 
 
 def _note_ports(ports: MqttPorts, addresses: Sequence[str]) -> None:

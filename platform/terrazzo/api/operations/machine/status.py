@@ -13,7 +13,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
 from terrazzo.memory_shares import NO_CEILING
 from terrazzo.ports.bridge import Bridge
-from terrazzo.reasons import say
+from terrazzo.reasons import Reason, say
 from terrazzo.times import format_spaced, now_us
 
 
@@ -73,13 +73,15 @@ class BridgeRecord(msgspec.Struct):
 class PlatformStatus(msgspec.Struct):
     """How the machine is at ``time``. ``parts``: of ``/readyz``; each maps to why it isn't ready, nothing where it is.
 
-    ``memory_bytes``: what waits or is kept for others, and what it may be at most (0: no ceiling).
+    ``reasons``: code and parameters of why, where it has any. ``memory_bytes``: what waits or is kept for others, and
+    what it may be at most (0: no ceiling).
     """
 
     time: str
     version: str
     up_s: int
     parts: dict[str, str]
+    reasons: dict[str, Reason]
     tasks: list[TaskRecord]
     disk: DiskRecord | None
     backup: BackupRecord | None
@@ -97,11 +99,13 @@ async def handle_get_platform_status(services: Services, actor: Actor, request: 
     if not actor.is_super:
         raise NotPermitted(say("machine_for_super_users"))
     disk = await services.attention.disk.look()
+    parts = (await check_readiness(services.readiness)).parts
     return PlatformStatus(
         time=format_spaced(now_us(), services.zone),
         version=services.version,
         up_s=int(time.monotonic() - services.began_s),
-        parts={name: each.reason for name, each in (await check_readiness(services.readiness)).parts.items()},
+        parts={name: each.reason for name, each in parts.items()},
+        reasons={name: each.told for name, each in parts.items() if each.told is not msgspec.UNSET},
         tasks=[TaskRecord(*each) for each in (services.tasks.all_tasks() if services.tasks is not None else ())],
         disk=None if disk is None else DiskRecord(*disk),
         backup=_backup(services),

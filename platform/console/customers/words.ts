@@ -1,0 +1,32 @@
+/** Words of customers. */
+import { words } from "../words/words.ts";
+
+export const w = words({
+  customer: ["Customer", "客户"],
+  add: ["New customer", "新建客户"],
+  editNamed: ["Customer {name}", "客户 {name}"],
+  contact: ["Contact", "联系人"],
+  phone: ["Telephone", "电话"],
+  mobile: ["Mobile", "手机"],
+  email: ["E-mail", "电子邮件"],
+  province: ["Province", "省份"],
+  city: ["City", "城市"],
+  address: ["Address", "地址"],
+  responsible: ["Responsible here", "我方负责人"],
+  responsiblePhone: ["Their telephone", "负责人电话"],
+  reference: ["Reference", "参考编号"],
+  description: ["Description", "描述"],
+  saved: ["Saved", "已保存"],
+  removed: ["Removed", "已删除"],
+  removeNamed: ["Remove {name}", "删除 {name}"],
+  removeAsk: ["The record goes for good. While objects name it, it can't be removed.", "记录将被永久删除。仍有对象属于此客户时无法删除。"],
+  objects: ["Objects", "对象"],
+  noObjects: ["No object names this customer", "没有对象属于此客户"],
+  noObjectsDo: ["An administrator chooses the customer where the object is edited: Objects, Edit.", "管理员在编辑对象时选择客户：对象 › 编辑。"],
+  none: ["No customers yet", "尚无客户"],
+  noneDo: ["A customer is whom objects stand at or belong to: New customer, then choose it in the objects.", "客户是对象所在或所属的单位：先新建客户，再在对象中选择。"],
+  search: ["Search by name or contact", "按名称或联系人搜索"],
+  online: ["online", "在线"],
+  offline: ["offline", "离线"],
+  all: ["All customers", "全部客户"],
+});

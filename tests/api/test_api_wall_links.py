@@ -48,9 +48,8 @@ class Plant:
             fields = {"mapping_id": mapping["uid"], "terminal_list": [], **BY}
             made = await self.rig.call("create_object", who, name=f"{who}'s machine", **fields)
             self.objects.append(int(made["id"]))
-            await self.rig.services.store.append(
-                [Record(f"m/{made['id']}", now_us() - HOUR_US, msgspec.msgpack.encode({"T": 21.5, "SECRET": "7391 bar"}))]
-            )
+            values = msgspec.msgpack.encode({"T": 21.5, "SECRET": "7391 bar"})
+            await self.rig.services.store.append([Record(f"m/{made['id']}", now_us() - HOUR_US, values)])
         made = await self.rig.call("create_dashboard", name="Hall", script=self.script(), **BY)
         self.uid = made["uid"]
         self.key = (await self.rig.call("renew_wall_link", uid=self.uid))["key"]

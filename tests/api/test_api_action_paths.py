@@ -19,6 +19,9 @@ ENDS_SESSIONS = {"logout"}
 JSON = {"Content-Type": "application/json"}
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 async def post(rig: Rig, action: str, body: bytes | None, who: str = "", **headers: str) -> tuple[int, Any]:
     sent = dict(JSON if body is not None else {}) | headers
     if who:
@@ -51,11 +54,13 @@ async def test_fields_and_results_are_the_same(rig: Rig) -> None:
     assert (await post(rig, "login", login))[1]["code"] == 200
 
 
+@IN_MODULE
 @pytest.mark.parametrize("body", [None, b"", b"{}", b'{"action": "ping"}'])
-async def test_a_body_may_be_missing_and_may_repeat_the_action(rig: Rig, body: bytes | None) -> None:
-    assert (await post(rig, "ping", body, "viewer"))[1]["result"]["pong"]
+async def test_a_body_may_be_missing_and_may_repeat_the_action(shared_rig: Rig, body: bytes | None) -> None:
+    assert (await post(shared_rig, "ping", body, "viewer"))[1]["result"]["pong"]
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("body", "info"),
     [
@@ -67,16 +72,17 @@ async def test_a_body_may_be_missing_and_may_repeat_the_action(rig: Rig, body: b
         (b"\xff", "body: not UTF-8"),
     ],
 )
-async def test_what_can_not_be_read_is_said(rig: Rig, body: bytes, info: str) -> None:
-    status, answer = await post(rig, "ping", body, "viewer")
+async def test_what_can_not_be_read_is_said(shared_rig: Rig, body: bytes, info: str) -> None:
+    status, answer = await post(shared_rig, "ping", body, "viewer")
     assert (status, answer["resp"], answer["code"]) == (200, "ping", 10401)
     assert answer["info"].startswith(info)
 
 
-async def test_other_actions_methods_and_media_types_are_refused(rig: Rig) -> None:
-    assert (await post(rig, "get_termnal_list", b"{}", "viewer"))[0] == 404
-    assert (await post(rig, "ping", b"{}", "viewer", **{"Content-Type": "text/csv"}))[0] == 415
-    async with rig.http.get("/apiproxy/api/ping") as response:
+@IN_MODULE
+async def test_other_actions_methods_and_media_types_are_refused(shared_rig: Rig) -> None:
+    assert (await post(shared_rig, "get_termnal_list", b"{}", "viewer"))[0] == 404
+    assert (await post(shared_rig, "ping", b"{}", "viewer", **{"Content-Type": "text/csv"}))[0] == 415
+    async with shared_rig.http.get("/apiproxy/api/ping") as response:
         assert response.status == 405
 
 
@@ -86,10 +92,11 @@ async def test_requests_are_counted_by_action(rig: Rig) -> None:
         assert 'terrazzo_api_requests_total{code="200",operation="ping"} 1.0' in await response.text()
 
 
-async def test_a_known_head_is_answered_for_its_own_action(rig: Rig) -> None:
+@IN_MODULE
+async def test_a_known_head_is_answered_for_its_own_action(shared_rig: Rig) -> None:
     """On one connection that stays, where a head that came before is not read again."""
-    async with aiohttp.ClientSession(rig.addresses.http) as session:
-        headers = JSON | {"Authorization": f"Bearer {rig.tokens['viewer']}"}
+    async with aiohttp.ClientSession(shared_rig.addresses.http) as session:
+        headers = JSON | {"Authorization": f"Bearer {shared_rig.tokens['viewer']}"}
         for _ in range(3):
             for action in ("ping", "get_terminal_list", "get_object_list"):
                 async with session.post(action_path(action), data=b"{}", headers=headers) as response:
@@ -106,33 +113,40 @@ async def refusal(rig: Rig, action: str, **fields: Any) -> str:
     return str(answer["info"])
 
 
-async def test_unknown_fields_are_ignored_unless_the_request_is_strict(rig: Rig) -> None:
-    assert (await rig.ask("get_terminal_list", page_sise=3))["code"] == 200
-    assert (await rig.ask("get_terminal_list", page_sise=3, strict=False))["code"] == 200
-    assert (await rig.ask("get_terminal_list", page_size=3, actionid=1, Authorization="", strict=True))["code"] != 10401
-    told = await refusal(rig, "get_terminal_list", page_sise=3, strict=True)
+@IN_MODULE
+async def test_unknown_fields_are_ignored_unless_the_request_is_strict(shared_rig: Rig) -> None:
+    assert (await shared_rig.ask("get_terminal_list", page_sise=3))["code"] == 200
+    assert (await shared_rig.ask("get_terminal_list", page_sise=3, strict=False))["code"] == 200
+    assert (await shared_rig.ask("get_terminal_list", page_size=3, actionid=1, Authorization="", strict=True))[
+        "code"
+    ] != 10401
+    told = await refusal(shared_rig, "get_terminal_list", page_sise=3, strict=True)
     assert told == "page_sise: unknown field; did you mean page_size?"
-    status, answer = await post(rig, "get_terminal_list", b'{"page_sise": 3, "strict": true}', "viewer")
+    status, answer = await post(shared_rig, "get_terminal_list", b'{"page_sise": 3, "strict": true}', "viewer")
     assert (status, answer["info"]) == (200, told)
 
 
-async def test_all_unknown_fields_are_named_and_not_too_many(rig: Rig) -> None:
-    told = await refusal(rig, "get_terminal_list", strict=True, page_sise=1, xyzzy=2)
+@IN_MODULE
+async def test_all_unknown_fields_are_named_and_not_too_many(shared_rig: Rig) -> None:
+    told = await refusal(shared_rig, "get_terminal_list", strict=True, page_sise=1, xyzzy=2)
     assert told == "page_sise: unknown field; did you mean page_size?; xyzzy: unknown field"
     many = {f"field_{number}" + "x" * 1000: 1 for number in range(100)}
-    assert len(await refusal(rig, "get_terminal_list", strict=True, **many)) < 4_000
+    assert len(await refusal(shared_rig, "get_terminal_list", strict=True, **many)) < 4_000
 
 
-async def test_what_the_documents_misspell_is_known(rig: Rig) -> None:
-    assert "is_availabel" not in await refusal(rig, "create_terminal", strict=True, is_availabel=1)
+@IN_MODULE
+async def test_what_the_documents_misspell_is_known(shared_rig: Rig) -> None:
+    assert "is_availabel" not in await refusal(shared_rig, "create_terminal", strict=True, is_availabel=1)
 
 
-async def test_strict_is_true_or_false(rig: Rig) -> None:
-    assert await refusal(rig, "ping", strict="yes") == "strict: expected bool, got str"
+@IN_MODULE
+async def test_strict_is_true_or_false(shared_rig: Rig) -> None:
+    assert await refusal(shared_rig, "ping", strict="yes") == "strict: expected bool, got str"
 
 
-async def test_only_who_may_ask_is_told_of_fields(rig: Rig) -> None:
-    answer = await rig.ask("create_company", "viewer", strict=True, xyzzy=1)
+@IN_MODULE
+async def test_only_who_may_ask_is_told_of_fields(shared_rig: Rig) -> None:
+    answer = await shared_rig.ask("create_company", "viewer", strict=True, xyzzy=1)
     assert (answer["code"], "xyzzy" in answer["info"]) == (10403, False)
 
 

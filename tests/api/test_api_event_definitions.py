@@ -23,6 +23,9 @@ BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
 UNSAID = {"name": "", "severity": "warning", "clears_itself": 0, "clears": [], "clear_after_s": 0}
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_rig(tmp_path) as opened:
@@ -65,6 +68,7 @@ async def test_all_at_once_with_the_mapping(rig: Rig) -> None:
     assert (await rig.call("get_mapping_item", uid=await mapping(rig)))["events"] == {}
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("who", "fields", "code", "named"),
     [
@@ -79,9 +83,9 @@ async def test_all_at_once_with_the_mapping(rig: Rig) -> None:
         ("admin", {"severity": "major", "code": "T"}, 10404, "code"),
     ],
 )
-async def test_what_is_refused(rig: Rig, who: str, fields: dict[str, Any], code: int, named: str) -> None:
-    uid = await mapping(rig)
-    answer = await rig.ask("update_event_definition", who, **{"mapping_id": uid, "code": "HOT", **fields})
+async def test_what_is_refused(shared_rig: Rig, who: str, fields: dict[str, Any], code: int, named: str) -> None:
+    uid = await mapping(shared_rig)
+    answer = await shared_rig.ask("update_event_definition", who, **{"mapping_id": uid, "code": "HOT", **fields})
     assert answer["code"] == code, answer
     assert answer["info"].startswith(named), answer
 

@@ -7,12 +7,14 @@ import json
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
-from api_rig import Limits, Rig
+from api_rig import Limits, Rig, open_rig
 
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
@@ -20,6 +22,8 @@ from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.known_heads import MOST_HEADS, KnownHead, KnownHeads
 from terrazzo.api.transports.server import HttpServer
 from waiting import close, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KNOWN = "request with a known head"  # what a task that answers one is called
 PING = b'{"action":"ping","message":"x"}'
@@ -87,9 +91,17 @@ async def open_site(rig: Rig, **changed: Any) -> AsyncIterator[Site]:
         await server.stop()
 
 
-@pytest.fixture
-async def site(rig: Rig) -> AsyncIterator[Site]:
-    async with open_site(rig) as opened:
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(shared_rig: Rig) -> AsyncIterator[Site]:
+    """A new server before the platform that the tests share."""
+    async with open_site(shared_rig) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_site(tmp_path: Path) -> AsyncIterator[Site]:
+    """With a platform of the test's own, whose tokens it may end."""
+    async with open_rig(tmp_path) as rig, open_site(rig) as opened:
         yield opened
 
 
@@ -130,19 +142,19 @@ async def test_another_length_another_token_another_header_is_another_head(site:
             assert site.read_by_aiohttp == number
 
 
-async def test_a_token_that_ends_is_refused_with_a_known_head_too(site: Site) -> None:
-    async with site.line() as line:
+async def test_a_token_that_ends_is_refused_with_a_known_head_too(own_site: Site) -> None:
+    async with own_site.line() as line:
         for _ in range(2):
-            assert await line.ask(site.request()) == pong("x")
-        await site.rig.services.tokens.revoke(site.rig.tokens["viewer"])
-        assert (await line.ask(site.request()))["code"] == 10402
-        assert site.read_by_aiohttp == 1
+            assert await line.ask(own_site.request()) == pong("x")
+        await own_site.rig.services.tokens.revoke(own_site.rig.tokens["viewer"])
+        assert (await line.ask(own_site.request()))["code"] == 10402
+        assert own_site.read_by_aiohttp == 1
 
 
-async def test_logging_out_ends_the_token_not_the_head(site: Site) -> None:
+async def test_logging_out_ends_the_token_not_the_head(own_site: Site) -> None:
     logout = b'{"action":"logout"}'
-    async with site.line() as line:
-        codes = [(await line.ask(site.request(logout)))["code"] for _ in range(2)]
+    async with own_site.line() as line:
+        codes = [(await line.ask(own_site.request(logout)))["code"] for _ in range(2)]
     assert codes == [200, 10402]
 
 
@@ -218,8 +230,8 @@ async def test_who_wants_the_connection_closed_gets_it_closed(site: Site) -> Non
             assert await line.reader.read() == b""
 
 
-async def test_an_active_connection_stays_and_an_idle_one_ends(rig: Rig) -> None:
-    async with open_site(rig, idle_timeout_s=1) as site, site.line() as line:
+async def test_an_active_connection_stays_and_an_idle_one_ends(shared_rig: Rig) -> None:
+    async with open_site(shared_rig, idle_timeout_s=1) as site, site.line() as line:
         loop = asyncio.get_running_loop()
         began = loop.time()
         while loop.time() < began + 2.5:  # the clock is what this is about
@@ -246,8 +258,8 @@ async def test_who_leaves_before_the_answer_harms_nobody(
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
 
 
-async def test_a_server_that_stops_finishes_what_is_under_way(rig: Rig) -> None:
-    async with open_site(rig) as site, site.line() as line:
+async def test_a_server_that_stops_finishes_what_is_under_way(shared_rig: Rig) -> None:
+    async with open_site(shared_rig) as site, site.line() as line:
         assert (await line.ask(site.request(SLOW)))["resp"] == "login"
         line.writer.write(site.request(SLOW))
         await until(_answering)
@@ -280,7 +292,7 @@ def _request(**headers: str) -> web.Request:
     return make_mocked_request("POST", "/apiproxy/api", headers=headers)
 
 
-def test_a_head_is_learned_from_a_whole_request_only() -> None:
+async def test_a_head_is_learned_from_a_whole_request_only() -> None:
     heads = KnownHeads(_no_answer)
     head = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n"
     request = _request(**{"Content-Length": "2"})
@@ -294,7 +306,7 @@ def test_a_head_is_learned_from_a_whole_request_only() -> None:
         assert heads.find(data) is None
 
 
-def test_heads_are_bounded() -> None:
+async def test_heads_are_bounded() -> None:
     heads = KnownHeads(_no_answer)
     request = _request(**{"Content-Length": "0"})
     for number in range(3 * MOST_HEADS + 10):

@@ -13,6 +13,9 @@ ROWS = [
 ]
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 async def test_rows_and_payloads_become_variables_and_events(rig) -> None:
     payloads = [
         {"payload": {"t": 795}, "time": "2026-01-05 08:00:00"},
@@ -34,6 +37,7 @@ async def test_rows_and_payloads_become_variables_and_events(rig) -> None:
     assert await rig.services.store.series("") == []
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("fields", "info"),
     [
@@ -52,8 +56,8 @@ async def test_rows_and_payloads_become_variables_and_events(rig) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_said(rig, fields, info) -> None:
-    answer = await rig.ask("check_mapping", **fields)
+async def test_what_is_wrong_is_said(shared_rig, fields, info) -> None:
+    answer = await shared_rig.ask("check_mapping", **fields)
     if info is None:
         assert answer["code"] == 200
     else:
@@ -100,6 +104,7 @@ async def test_all_that_is_wrong_is_named_and_points_come_nonetheless(rig) -> No
     assert checked["messages"][0]["points"] == {"t": 1, "pump": {"on": True}}
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("script", "problems"),
     [
@@ -109,11 +114,12 @@ async def test_all_that_is_wrong_is_named_and_points_come_nonetheless(rig) -> No
         (ROWS, []),
     ],
 )
-async def test_rows_are_held_against_each_other(rig, script, problems) -> None:
-    checked = await rig.call("check_mapping", script=script, all_problems=1)
+async def test_rows_are_held_against_each_other(shared_rig, script, problems) -> None:
+    checked = await shared_rig.call("check_mapping", script=script, all_problems=1)
     assert [each["row"] for each in checked["problems"]] == problems
 
 
+@IN_MODULE
 @pytest.mark.parametrize("script", [{"a": 1}, [["A", "", "", "STA", "", "x" * 2001]], [["A"]] * 1001])
-async def test_what_is_no_row_s_fault_is_refused(rig, script) -> None:
-    assert (await rig.ask("check_mapping", script=script, all_problems=1))["code"] == 10401
+async def test_what_is_no_row_s_fault_is_refused(shared_rig, script) -> None:
+    assert (await shared_rig.ask("check_mapping", script=script, all_problems=1))["code"] == 10401

@@ -6,6 +6,7 @@ One company has thousands of rows in each table, another asks. Its statements ar
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,23 +68,26 @@ async def fill(database: Database, company: int) -> None:
     tables = [each for each in METADATA.sorted_tables if each.name not in NOT_FILLED]
     async with database.writing() as connection:
         for table in tables:
-            rows = [{each.name: _value(each, number, company) for each in table.c} for number in range(MANY)]
+            values = {each.name: _values(each, company) for each in table.c}
+            rows = [{name: of(number) for name, of in values.items()} for number in range(MANY)]
             await connection.execute(table.insert(), rows)
     if database.engine.dialect.name == "postgresql":  # it does so by itself; SQLite plans without figures
         async with database.writing() as connection:
             await connection.execute(sa.text("ANALYZE"))
 
 
-def _value(column: sa.Column[Any], number: int, company: int) -> Any:
+def _values(column: sa.Column[Any], company: int) -> Callable[[int], Any]:
+    """What a column has in each row."""
     if column.name in ("company_id", "permission_company_id"):
-        return company
+        return lambda _: company
     if isinstance(column.type, sa.String):
-        return f"{'[' if column.type.length is None else ''}x{number}"[: column.type.length or 64]
+        begun, length = "[x" if column.type.length is None else "x", column.type.length or 64
+        return lambda number: f"{begun}{number}"[:length]
     if isinstance(column.type, sa.SmallInteger):
-        return number % 2
+        return lambda number: number % 2
     if column.foreign_keys and column.nullable and next(iter(column.foreign_keys)).column.table.name in NOT_FILLED:
-        return None
-    return b"x" if isinstance(column.type, sa.LargeBinary) else FIRST_ID + number
+        return lambda _: None
+    return (lambda _: b"x") if isinstance(column.type, sa.LargeBinary) else (lambda number: FIRST_ID + number)
 
 
 class Asking:

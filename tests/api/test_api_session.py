@@ -36,6 +36,9 @@ async def ping(rig: Rig, credential: str | None) -> tuple[int, str]:
     return answer["code"], answer["info"]
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 async def test_login_answers_the_user_with_a_token_that_works(rig: Rig) -> None:
     user = await rig.call("login", "nobody", username="viewer-user", password=PASSWORD)
     assert set(user) == USER_FIELDS
@@ -92,25 +95,28 @@ async def test_a_changed_password_and_a_deactivated_user_end_tokens(rig: Rig) ->
     assert (await ping(rig, f"Bearer {rig.tokens['operator']}"))[0] == 10402
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     "credential", [None, "", "Bearer", "Bearer ", "Basic dTpw", "Bearer x", "Bearer a.b.c", "Bearer " + "x" * 5000]
 )
-async def test_no_token_is_no_entry(rig: Rig, credential: str | None) -> None:
-    code, info = await ping(rig, credential)
+async def test_no_token_is_no_entry(shared_rig: Rig, credential: str | None) -> None:
+    code, info = await ping(shared_rig, credential)
     assert code == 10402
     assert info
 
 
-async def test_a_forged_token_is_refused(rig: Rig) -> None:
-    claims = jwt.decode(rig.tokens["root"], options={"verify_signature": False})
+@IN_MODULE
+async def test_a_forged_token_is_refused(shared_rig: Rig) -> None:
+    claims = jwt.decode(shared_rig.tokens["root"], options={"verify_signature": False})
     for key, algorithm in (("x" * 32, "HS256"), (None, "none")):
         forged = jwt.encode(claims, key, algorithm=algorithm)  # type: ignore[arg-type]
-        assert (await ping(rig, f"Bearer {forged}"))[0] == 10402
+        assert (await ping(shared_rig, f"Bearer {forged}"))[0] == 10402
 
 
-async def test_ping_returns_the_message(rig: Rig) -> None:
-    assert await rig.call("ping", message="hello") == {"pong": "hello"}
-    assert await rig.call("ping", message="") == {"pong": "pong"}
+@IN_MODULE
+async def test_ping_returns_the_message(shared_rig: Rig) -> None:
+    assert await shared_rig.call("ping", message="hello") == {"pong": "hello"}
+    assert await shared_rig.call("ping", message="") == {"pong": "pong"}
 
 
 async def test_a_request_may_carry_its_token_itself(rig: Rig) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from api_rig import PASSWORD, Rig, open_rig
 from sso_provider import CLIENT_ID, CLIENT_SECRET, OTHER_KEY, Provider, new_key
 
@@ -78,6 +79,23 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield opened
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with open_site(tmp_path_factory.mktemp("shared")) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def refusing(shared: Site) -> AsyncIterator[Site]:
+    """One for all tests in which nobody gets in; the provider tells the truth again, and a minute has gone by."""
+    shared.clock.ahead_s += 61
+    yield shared
+    shared.provider.lies, shared.provider.algorithm = {}, "RS256"
+
+
 async def ping(rig: Rig, token: str) -> int:
     return int((await rig.post(b'{"action": "ping"}', token=token))[1]["code"])
 
@@ -133,12 +151,13 @@ async def test_a_code_that_was_redeemed_is_refused_with_another_state(site: Site
     assert (replayed["code"], replayed["info"]) == (10402, "code: the provider refuses it: invalid_grant")
 
 
-async def test_a_code_of_another_login_is_refused(site: Site) -> None:
+@IN_MODULE
+async def test_a_code_of_another_login_is_refused(refusing: Site) -> None:
     """An attacker's code in a victim's login, or the other way round: the verifier is another one."""
-    mine, theirs = await site.begin(), await site.begin()
-    code = site.provider.log_in(theirs["url"], **BO)["code"]
-    state = site.provider.log_in(mine["url"], **BO)["state"]
-    answer = await site.finish(ticket=mine["ticket"], state=state, code=code)
+    mine, theirs = await refusing.begin(), await refusing.begin()
+    code = refusing.provider.log_in(theirs["url"], **BO)["code"]
+    state = refusing.provider.log_in(mine["url"], **BO)["state"]
+    answer = await refusing.finish(ticket=mine["ticket"], state=state, code=code)
     assert (answer["code"], answer["info"]) == (10402, "code: the provider refuses it: invalid_grant")
 
 
@@ -150,6 +169,7 @@ async def test_a_login_takes_ten_minutes_at_most(site: Site) -> None:
     assert late["info"] == "state: is unknown, was used already or has expired; begin again"
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("lies", "info"),
     [
@@ -169,10 +189,12 @@ async def test_a_login_takes_ten_minutes_at_most(site: Site) -> None:
         ({"roles": {"ops": True}}, "id_token.roles: gives no role here; ask an administrator"),
     ],
 )
-async def test_a_token_that_does_not_say_what_it_should_is_refused(site: Site, lies: dict[str, Any], info: str) -> None:
-    site.provider.lies = lies
-    assert await site.refusal() == (10402, info)
-    assert (await site.rig.ask("get_user_item", uid="bo"))["code"] == 10404
+async def test_a_token_that_does_not_say_what_it_should_is_refused(
+    refusing: Site, lies: dict[str, Any], info: str
+) -> None:
+    refusing.provider.lies = lies
+    assert await refusing.refusal() == (10402, info)
+    assert (await refusing.rig.ask("get_user_item", uid="bo"))["code"] == 10404
 
 
 async def test_a_foreign_issuer_is_refused(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,10 +204,11 @@ async def test_a_foreign_issuer_is_refused(site: Site, caplog: pytest.LogCapture
     assert (code, info) == (10402, f"id_token.iss: expected {site.provider.issuer}, got 'https://evil.example'")
 
 
+@IN_MODULE
 @pytest.mark.parametrize("algorithm", ["none", "HS256"])
-async def test_a_token_that_nobody_or_anybody_could_have_signed_is_refused(site: Site, algorithm: str) -> None:
-    site.provider.algorithm = algorithm
-    code, info = await site.refusal()
+async def test_a_token_that_nobody_or_anybody_could_have_signed_is_refused(refusing: Site, algorithm: str) -> None:
+    refusing.provider.algorithm = algorithm
+    code, info = await refusing.refusal()
     assert (code, info.startswith("id_token: is not signed by the provider: ")) == (10402, True)
 
 

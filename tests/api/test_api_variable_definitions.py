@@ -26,6 +26,9 @@ UNSAID = {"unit": "", "decimals": None, "low": None, "high": None, "limits": [],
 LIMIT = {"above": 80.0, "below": None, "severity": "major", "name": "hot"}
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_rig(tmp_path) as opened:
@@ -73,6 +76,7 @@ async def test_all_at_once_with_the_mapping_and_in_bulk(rig: Rig) -> None:
     assert "variables" in json.dumps(bad["result"])
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("who", "fields", "code", "named"),
     [
@@ -93,9 +97,9 @@ async def test_all_at_once_with_the_mapping_and_in_bulk(rig: Rig) -> None:
         ("admin", {"unit": "m", "code": "HOT"}, 10404, "code"),
     ],
 )
-async def test_what_is_refused(rig: Rig, who: str, fields: dict[str, Any], code: int, named: str) -> None:
-    uid = await mapping(rig)
-    answer = await rig.ask("update_variable_definition", who, **{"mapping_id": uid, "code": "T", **fields})
+async def test_what_is_refused(shared_rig: Rig, who: str, fields: dict[str, Any], code: int, named: str) -> None:
+    uid = await mapping(shared_rig)
+    answer = await shared_rig.ask("update_variable_definition", who, **{"mapping_id": uid, "code": "T", **fields})
     assert answer["code"] == code, answer
     assert answer["info"].startswith(named), answer
 

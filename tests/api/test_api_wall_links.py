@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 from api_rig import Rig, open_rig
 
 from terrazzo.api.operations.sign_in import wall_links
@@ -70,6 +71,15 @@ async def plant(rig: Rig) -> Plant:
     return await Plant(rig).build()
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_plant(shared_rig: Rig) -> Plant:
+    """One for the tests that change nothing."""
+    return await Plant(shared_rig).build()
+
+
 async def test_a_link_shows_its_dashboard_and_the_variables_on_it(plant: Plant) -> None:
     own = str(plant.objects[0])
     wall = (await plant.ask("get_wall"))["result"]
@@ -82,13 +92,14 @@ async def test_a_link_shows_its_dashboard_and_the_variables_on_it(plant: Plant) 
     assert chart["result"]["data"]["T"]["values"] == [21.5]
 
 
-async def test_other_variables_and_objects_are_not_reached(plant: Plant) -> None:
-    own, unnamed, strangers = plant.objects
+@IN_MODULE
+async def test_other_variables_and_objects_are_not_reached(shared_plant: Plant) -> None:
+    own, unnamed, strangers = shared_plant.objects
     for asked in ({"keys": ["SECRET"]}, {"keys": ["T", "SECRET"]}, {"keys": []}, {}):
-        assert (await plant.ask("get_wall_chart", object_id=own, **asked, **SPAN))["code"] in (10401, 10403)
-    assert (await plant.ask("get_wall_chart", object_id=unnamed, keys=["T"], **SPAN))["code"] == 10403
-    assert (await plant.ask("get_wall_chart", object_id=strangers, keys=["T"], **SPAN))["code"] == 10404
-    answers = json.dumps([await plant.ask(action) for action in ("get_wall", "get_wall_values")])
+        assert (await shared_plant.ask("get_wall_chart", object_id=own, **asked, **SPAN))["code"] in (10401, 10403)
+    assert (await shared_plant.ask("get_wall_chart", object_id=unnamed, keys=["T"], **SPAN))["code"] == 10403
+    assert (await shared_plant.ask("get_wall_chart", object_id=strangers, keys=["T"], **SPAN))["code"] == 10404
+    answers = json.dumps([await shared_plant.ask(action) for action in ("get_wall", "get_wall_values")])
     assert "stranger" not in answers
     assert "7391 bar" not in answers
 
@@ -100,22 +111,24 @@ async def test_what_a_link_reaches_follows_its_dashboard(plant: Plant) -> None:
     assert [each["code"] for found in values.values() for each in found] == ["SECRET"]
 
 
-async def test_no_other_action_takes_the_key(plant: Plant) -> None:
-    found = {each.name: (await plant.ask(each.name))["code"] for each in TABLE if each.permission is not None}
+@IN_MODULE
+async def test_no_other_action_takes_the_key(shared_plant: Plant) -> None:
+    found = {each.name: (await shared_plant.ask(each.name))["code"] for each in TABLE if each.permission is not None}
     assert len(found) > 150
     assert {name: code for name, code in found.items() if code != 10402} == {}
     open_to_all = {each.name for each in TABLE if each.permission is None}
     for name in open_to_all - WALL - {"get_login_options"}:  # how people log in
-        assert (await plant.ask(name))["code"] != 200, name
+        assert (await shared_plant.ask(name))["code"] != 200, name
 
 
-async def test_no_path_takes_the_key(plant: Plant) -> None:
-    headers = {"Authorization": f"Bearer {plant.key}", "Content-Type": "application/json"}
+@IN_MODULE
+async def test_no_path_takes_the_key(shared_plant: Plant) -> None:
+    headers = {"Authorization": f"Bearer {shared_plant.key}", "Content-Type": "application/json"}
     for operation in PATHS:
         if operation.permission is None:
             continue
-        address = operation.address(plant.rig.services.prefixes)
-        async with plant.rig.http.request(operation.method, address, headers=headers, data=b"{}") as response:
+        address = operation.address(shared_plant.rig.services.prefixes)
+        async with shared_plant.rig.http.request(operation.method, address, headers=headers, data=b"{}") as response:
             answer = json.loads(await response.read())
         assert (response.status, answer["code"]) in {(200, 10402), (401, 10402)}, (operation.path, answer)
 
@@ -137,6 +150,7 @@ async def test_pictures_of_its_dashboard_are_shown_and_no_other_files(plant: Pla
     assert (await plant.rig.ask("get_wall_picture", uid=uids[0]))["code"] == 10402
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -147,8 +161,10 @@ async def test_pictures_of_its_dashboard_are_shown_and_no_other_files(plant: Pla
         ("GET", "/query?q=SHOW+DATABASES"),
     ],
 )
-async def test_no_other_route_takes_the_key(plant: Plant, method: str, path: str) -> None:
-    async with plant.rig.http.request(method, path, headers={"Authorization": f"Bearer {plant.key}"}) as response:
+async def test_no_other_route_takes_the_key(shared_plant: Plant, method: str, path: str) -> None:
+    async with shared_plant.rig.http.request(
+        method, path, headers={"Authorization": f"Bearer {shared_plant.key}"}
+    ) as response:
         text = await response.text()
     assert response.status in (200, 401, 403, 404), (response.status, text)
     assert response.status != 200 or json.loads(text)["code"] == 10402, text
@@ -201,35 +217,40 @@ async def test_a_link_of_a_closed_company_shows_nothing_whoever_made_it(plant: P
 NO_KEYS = ["", "tzw_", "tzw_" + "a" * 43, "tzw_" + "\xe9" * 43, "tzk_" + "a" * 43, "tzw_" + "a" * 9_000]
 
 
+@IN_MODULE
 @pytest.mark.parametrize("key", NO_KEYS)
-async def test_what_is_no_key_opens_nothing(plant: Plant, key: str, caplog: pytest.LogCaptureFixture) -> None:
-    refused = plant.rig.services.wall_links.stats.refused
+async def test_what_is_no_key_opens_nothing(shared_plant: Plant, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    refused = shared_plant.rig.services.wall_links.stats.refused
     for action in WALL - {"get_wall_chart", "get_wall_picture"}:
-        answer = await plant.rig.ask(action, "nobody", Authorization=f"Bearer {key}")
+        answer = await shared_plant.rig.ask(action, "nobody", Authorization=f"Bearer {key}")
         assert answer["code"] == 10402
-    assert plant.rig.services.wall_links.stats.refused == refused + len(WALL) - 2
+    assert shared_plant.rig.services.wall_links.stats.refused == refused + len(WALL) - 2
     assert len(key) < 20 or key not in caplog.text
 
 
+@IN_MODULE
 async def test_a_refused_link_is_in_the_log_now_and_then(
-    plant: Plant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    shared_plant: Plant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wall_links, "_log", SparseLog(logging.getLogger(wall_links.__name__)))
     for _ in range(5):
-        await plant.rig.ask("get_wall", "nobody", Authorization=f"Bearer {NO_KEYS[2]}")
+        await shared_plant.rig.ask("get_wall", "nobody", Authorization=f"Bearer {NO_KEYS[2]}")
     told = [each.getMessage() for each in caplog.records if each.name == wall_links.__name__]
     ended = "this link was ended, or there never was one: ask for another"
     assert told[0] == f"a wall's link from 127.0.0.1 was refused: {ended}"
     assert len(told) < 5, "at most one within ten seconds"
 
 
-async def test_users_tokens_open_no_wall_and_others_dashboards_get_no_link(plant: Plant) -> None:
-    assert (await plant.rig.ask("get_wall"))["code"] == 10402
+@IN_MODULE
+async def test_users_tokens_open_no_wall_and_others_dashboards_get_no_link(shared_plant: Plant) -> None:
+    assert (await shared_plant.rig.ask("get_wall"))["code"] == 10402
     for action in ("renew_wall_link", "get_wall_link", "end_wall_link"):
-        assert (await plant.rig.ask(action, "stranger", uid=plant.uid))["code"] == 10404
-        assert (await plant.rig.ask(action, "operator", uid=plant.uid))["code"] == 10403
-    strangers = plant.objects[2]
-    assert (await plant.rig.ask("renew_wall_link", "root", uid=plant.uid, object_id=strangers))["code"] == 10404
+        assert (await shared_plant.rig.ask(action, "stranger", uid=shared_plant.uid))["code"] == 10404
+        assert (await shared_plant.rig.ask(action, "operator", uid=shared_plant.uid))["code"] == 10403
+    strangers = shared_plant.objects[2]
+    assert (await shared_plant.rig.ask("renew_wall_link", "root", uid=shared_plant.uid, object_id=strangers))[
+        "code"
+    ] == 10404
 
 
 async def test_links_are_audited_and_no_key_is_stored(plant: Plant, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+import pytest_asyncio
 
 from api.api_rig import Rig, open_rig
 from terrazzo.api.transports.byte_ranges import ByteRange, choose_range
@@ -24,6 +25,17 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         yield opened
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    """One for the tests that change nothing but what files there are."""
+    async with open_rig(tmp_path_factory.mktemp("shared")) as opened:
+        await opened.add_terminal("t1")
+        yield opened
+
+
 async def pieces(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
@@ -37,31 +49,33 @@ async def address(rig: Rig, name: str = "lua-3.0.0.bin") -> str:
     return (await links.link(terminal, row["uid"])).url.removeprefix(rig.addresses.http)
 
 
-async def test_it_is_fetched_whole_and_in_parts(rig: Rig) -> None:
-    path = await address(rig)
+@IN_MODULE
+async def test_it_is_fetched_whole_and_in_parts(shared: Rig) -> None:
+    path = await address(shared)
     assert urlsplit(path).path.endswith("/lua-3.0.0.bin")
-    async with rig.http.get(path) as response:
+    async with shared.http.get(path) as response:
         assert (response.status, await response.read()) == (200, CONTENT)
         etag = response.headers["ETag"]
         assert response.headers["Accept-Ranges"] == "bytes"
-    async with rig.http.get(path, headers={"Range": "bytes=100-199", "If-Range": etag}) as response:
+    async with shared.http.get(path, headers={"Range": "bytes=100-199", "If-Range": etag}) as response:
         assert (response.status, await response.read()) == (206, CONTENT[100:200])
         assert response.headers["Content-Range"] == f"bytes 100-199/{len(CONTENT)}"
-    async with rig.http.get(path, headers={"Range": "bytes=100-199", "If-Range": '"other"'}) as response:
+    async with shared.http.get(path, headers={"Range": "bytes=100-199", "If-Range": '"other"'}) as response:
         assert (response.status, await response.read()) == (200, CONTENT)
-    async with rig.http.get(path, headers={"Range": f"bytes={len(CONTENT)}-"}) as response:
+    async with shared.http.get(path, headers={"Range": f"bytes={len(CONTENT)}-"}) as response:
         assert (response.status, await response.read()) == (416, b"")
         assert response.headers["Content-Range"] == f"bytes */{len(CONTENT)}"
-    async with rig.http.get(path, headers={"If-None-Match": etag}) as response:
+    async with shared.http.get(path, headers={"If-None-Match": etag}) as response:
         assert (response.status, await response.read()) == (304, b"")
-    async with rig.http.head(path) as response:
+    async with shared.http.head(path) as response:
         assert (response.status, response.headers["Content-Length"]) == (200, str(len(CONTENT)))
         assert response.headers["ETag"] == etag
 
 
+@IN_MODULE
 @pytest.mark.parametrize("part", ["signature", "expires", "terminal", "company", "file", "name"])
-async def test_whatever_is_changed_the_signature_is_wrong(rig: Rig, part: str) -> None:
-    path = await address(rig)
+async def test_whatever_is_changed_the_signature_is_wrong(shared: Rig, part: str) -> None:
+    path = await address(shared)
     whole = urlsplit(path)
     query = {name: values[0] for name, values in parse_qs(whole.query).items()}
     _, _, company, file, name = whole.path.split("/")
@@ -76,25 +90,29 @@ async def test_whatever_is_changed_the_signature_is_wrong(rig: Rig, part: str) -
             query["expires"] = str(int(query["expires"]) + 1)
         case _:
             query[part] = "0" * 64
-    async with rig.http.get(f"/firmware/{company}/{file}/{name}", params=query) as response:
+    async with shared.http.get(f"/firmware/{company}/{file}/{name}", params=query) as response:
         answer = await response.json()
     assert (response.status, answer["code"], answer["info"]) == (403, 10403, "signature: wrong")
 
 
+@IN_MODULE
 @pytest.mark.parametrize("query", ["", "expires=x&signature=y", "terminal=%ff&expires=1&signature=%ff"])
-async def test_no_signature_is_a_wrong_one(rig: Rig, query: str) -> None:
-    path = urlsplit(await address(rig)).path
-    async with rig.http.get(f"{path}?{query}") as response:
+async def test_no_signature_is_a_wrong_one(shared: Rig, query: str) -> None:
+    path = urlsplit(await address(shared)).path
+    async with shared.http.get(f"{path}?{query}") as response:
         assert (response.status, (await response.json())["code"]) == (403, 10403)
 
 
-async def test_an_expired_address(rig: Rig) -> None:
-    links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
+@IN_MODULE
+async def test_an_expired_address(shared: Rig) -> None:
+    links, terminal = shared.services.firmware, shared.services.registry.terminal("t1")
     assert isinstance(links, SignedLinks)
-    old = SignedLinks(links._files, key=links._key, base_url="", lifetime_s=-1, terminal=rig.services.registry.terminal)
-    row = await rig.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
+    old = SignedLinks(
+        links._files, key=links._key, base_url="", lifetime_s=-1, terminal=shared.services.registry.terminal
+    )
+    row = await shared.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
     assert terminal is not None
-    async with rig.http.get((await old.link(terminal, row["uid"])).url) as response:
+    async with shared.http.get((await old.link(terminal, row["uid"])).url) as response:
         answer = await response.json()
     assert (response.status, answer["code"], answer["info"]) == (403, 10403, "expires: the address has expired")
 
@@ -132,10 +150,11 @@ async def test_an_address_is_its_terminals_while_that_is_let_in(rig: Rig) -> Non
     assert await status_of(rig, path) == 403
 
 
+@IN_MODULE
 @pytest.mark.parametrize("path", ["../../../etc/passwd", "%2e%2e/%2e%2e/x", "..%2f..%2fadmin-password", "a/b/c/d"])
-async def test_no_path_leads_out_of_the_store(rig: Rig, path: str) -> None:
+async def test_no_path_leads_out_of_the_store(shared: Rig, path: str) -> None:
     for name in (path, quote(path, safe="")):
-        async with rig.http.get(
+        async with shared.http.get(
             f"/firmware/1/{name}/x?terminal=t1&expires=9999999999&signature={'0' * 64}"
         ) as response:
             assert response.status in (403, 404)
@@ -156,9 +175,10 @@ async def test_a_file_that_is_not_there(rig: Rig) -> None:
         assert (response.status, (await response.json())["code"]) == (404, 10404)
 
 
-async def test_other_methods_are_refused(rig: Rig) -> None:
-    path = await address(rig)
-    async with rig.http.post(path) as response:
+@IN_MODULE
+async def test_other_methods_are_refused(shared: Rig) -> None:
+    path = await address(shared)
+    async with shared.http.post(path) as response:
         assert (response.status, (await response.json())["code"]) == (405, 10401)
 
 

@@ -26,6 +26,9 @@ ADMIN = Actor(user_id=1, username="admin", company_id=1, role=Role.ADMIN)
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 64
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
 async def send(
     rig: Rig, content: bytes, name: str = "manual.pdf", who: str = "operator", **query: str
 ) -> tuple[int, dict[str, Any]]:
@@ -48,6 +51,10 @@ def bearer(rig: Rig, who: str) -> dict[str, str]:
 async def fetch(rig: Rig, url: str, who: str = "viewer", **headers: str) -> tuple[int, bytes, Any]:
     async with rig.http.get(url, headers={**bearer(rig, who), **headers}) as response:
         return response.status, await response.read(), response.headers
+
+
+def folder_of(rig: Rig) -> Path:
+    return rig.platform.config.data_dir
 
 
 def kept(folder: Path) -> list[Path]:
@@ -74,15 +81,19 @@ async def test_a_file_comes_back_as_it_was_sent(rig: Rig, tmp_path: Path) -> Non
     assert kept(tmp_path)[0].stat().st_mode & 0o077 == 0
 
 
-async def test_a_body_without_a_form_is_the_file_itself(rig: Rig) -> None:
-    async with rig.http.post(UPLOAD, params={"name": "f.bin"}, data=b"\0\1", headers=bearer(rig, "operator")) as got:
+@IN_MODULE
+async def test_a_body_without_a_form_is_the_file_itself(shared_rig: Rig) -> None:
+    async with shared_rig.http.post(
+        UPLOAD, params={"name": "f.bin"}, data=b"\0\1", headers=bearer(shared_rig, "operator")
+    ) as got:
         answer = await got.json()
     assert (answer["code"], answer["result"]["size"], answer["result"]["name"]) == (200, 2, "f.bin")
-    async with rig.http.post(UPLOAD, data=b"\0\1", headers=bearer(rig, "operator")) as got:
+    async with shared_rig.http.post(UPLOAD, data=b"\0\1", headers=bearer(shared_rig, "operator")) as got:
         answer = await got.json()
     assert (answer["code"], answer["info"].split(":")[0]) == (500, "name")
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("asked", "wanted", "said"),
     [
@@ -91,17 +102,18 @@ async def test_a_body_without_a_form_is_the_file_itself(rig: Rig) -> None:
         ("bytes=-7", PDF[-7:], f"bytes {len(PDF) - 7}-{len(PDF) - 1}/{len(PDF)}"),
     ],
 )
-async def test_ranges(rig: Rig, asked: str, wanted: bytes, said: str) -> None:
-    found = await upload(rig)
-    status, content, headers = await fetch(rig, found["url"], Range=asked)
+async def test_ranges(shared_rig: Rig, asked: str, wanted: bytes, said: str) -> None:
+    found = await upload(shared_rig)
+    status, content, headers = await fetch(shared_rig, found["url"], Range=asked)
     assert (status, content, headers["Content-Range"]) == (206, wanted, said)
 
 
 PARTS = {"whole": {}, "part": {"Range": "bytes=2-4"}, "none": {"Range": "bytes=999999-"}}
 
 
+@IN_MODULE
 @pytest.mark.parametrize("headers", PARTS.values(), ids=PARTS)
-async def test_the_connection_goes_on_after_a_download(rig: Rig, headers: dict[str, str]) -> None:
+async def test_the_connection_goes_on_after_a_download(shared_rig: Rig, headers: dict[str, str]) -> None:
     opened = []
 
     async def count(*_: object) -> None:
@@ -109,24 +121,26 @@ async def test_the_connection_goes_on_after_a_download(rig: Rig, headers: dict[s
 
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_end.append(count)
-    url = (await upload(rig))["url"]
-    async with aiohttp.ClientSession(rig.addresses.http, trace_configs=[trace]) as session:
+    url = (await upload(shared_rig))["url"]
+    async with aiohttp.ClientSession(shared_rig.addresses.http, trace_configs=[trace]) as session:
         for _ in range(3):
-            async with session.get(url, headers={**bearer(rig, "viewer"), **headers}) as response:
+            async with session.get(url, headers={**bearer(shared_rig, "viewer"), **headers}) as response:
                 await response.read()
     assert len(opened) == 1
 
 
-async def test_a_range_past_the_end_and_a_known_file(rig: Rig) -> None:
-    found = await upload(rig)
-    assert (await fetch(rig, found["url"], Range=f"bytes={len(PDF)}-"))[0] == 416
-    _, _, headers = await fetch(rig, found["url"])
-    status, content, _ = await fetch(rig, found["url"], **{"If-None-Match": headers["ETag"]})
+@IN_MODULE
+async def test_a_range_past_the_end_and_a_known_file(shared_rig: Rig) -> None:
+    found = await upload(shared_rig)
+    assert (await fetch(shared_rig, found["url"], Range=f"bytes={len(PDF)}-"))[0] == 416
+    _, _, headers = await fetch(shared_rig, found["url"])
+    status, content, _ = await fetch(shared_rig, found["url"], **{"If-None-Match": headers["ETag"]})
     assert (status, content) == (304, b"")
-    async with rig.http.head(found["url"], headers=bearer(rig, "viewer")) as response:
+    async with shared_rig.http.head(found["url"], headers=bearer(shared_rig, "viewer")) as response:
         assert (response.status, response.headers["Content-Length"]) == (200, str(len(PDF)))
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -139,11 +153,12 @@ async def test_a_range_past_the_end_and_a_known_file(rig: Rig) -> None:
         ("manual.pdf", b"", "file: is empty"),
     ],
 )
-async def test_wrong_types_leave_nothing(rig: Rig, tmp_path: Path, name: str, content: bytes, reason: str) -> None:
-    status, answer = await send(rig, content, name)
+async def test_wrong_types_leave_nothing(shared_rig: Rig, name: str, content: bytes, reason: str) -> None:
+    before = kept(folder_of(shared_rig))
+    status, answer = await send(shared_rig, content, name)
     assert (status, answer["code"], answer["result"]) == (200, 500, {})
     assert reason in answer["info"]
-    assert kept(tmp_path) == []
+    assert kept(folder_of(shared_rig)) == before
 
 
 async def test_one_byte_too_many_leaves_nothing(rig: Rig, tmp_path: Path) -> None:
@@ -170,26 +185,29 @@ async def test_an_upload_that_breaks_off_leaves_nothing(rig: Rig, tmp_path: Path
     await until(lambda: not kept(tmp_path), "nothing is left")
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     "body", [b"--x\r\nno form", b"", b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--"]
 )
-async def test_a_form_without_a_file_is_refused(rig: Rig, tmp_path: Path, body: bytes) -> None:
-    headers = {**bearer(rig, "operator"), "Content-Type": "multipart/form-data; boundary=x"}
-    async with rig.http.post(UPLOAD, data=body, headers=headers) as response:
+async def test_a_form_without_a_file_is_refused(shared_rig: Rig, body: bytes) -> None:
+    before = kept(folder_of(shared_rig))
+    headers = {**bearer(shared_rig, "operator"), "Content-Type": "multipart/form-data; boundary=x"}
+    async with shared_rig.http.post(UPLOAD, data=body, headers=headers) as response:
         answer = await response.json()
     assert (answer["code"], answer["info"].split(":")[0] in ("body", "file")) == (500, True), answer
-    assert kept(tmp_path) == []
+    assert kept(folder_of(shared_rig)) == before
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     "uid",
     ["../terrazzo.db", "..%2Fterrazzo.db", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a" * 32, "nothing", "%00", "x" * 200],
 )
-async def test_no_path_leads_out_of_the_folder(rig: Rig, uid: str) -> None:
+async def test_no_path_leads_out_of_the_folder(shared_rig: Rig, uid: str) -> None:
     from yarl import URL
 
     url = URL(f"/object/api/v1/file/download/{uid}", encoded=True)
-    async with rig.http.get(url, headers=bearer(rig, "admin")) as response:
+    async with shared_rig.http.get(url, headers=bearer(shared_rig, "admin")) as response:
         answer = await response.json()
     assert answer["code"] in (500, 10401), answer
     assert answer["result"] == {}
@@ -236,9 +254,10 @@ async def test_orphans_go_and_files_stay(rig: Rig, tmp_path: Path) -> None:
     assert {path.name for path in kept(tmp_path)} == {found["uid"], f"{'2' * 32}.part", "readme"}
 
 
-async def test_a_company_opens_its_own_files_only(rig: Rig) -> None:
-    found = await upload(rig)
-    library: Any = rig.services.files
+@IN_MODULE
+async def test_a_company_opens_its_own_files_only(shared_rig: Rig) -> None:
+    found = await upload(shared_rig)
+    library: Any = shared_rig.services.files
     stored = await library.open(1, found["uid"])
     assert (stored.path.read_bytes(), stored.size, stored.etag) == (PDF, len(PDF), found["sha256"])
     for company, uid in ((2, found["uid"]), (1, "../x"), (1, "")):

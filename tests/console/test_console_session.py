@@ -10,17 +10,19 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from api.api_rig import PASSWORD, Rig, open_rig
 from terrazzo.access.tokens import Tokens
 
 PAGE = {"Terrazzo-Session": "cookie"}
 MINUTE_US = 60_000_000
+HTTP = {"allowed_origins": ("http://127.0.0.1:1",)}
 
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path, http={"allowed_origins": ("http://127.0.0.1:1",)}) as opened:
+    async with open_rig(tmp_path, http=HTTP) as opened:
         yield opened
 
 
@@ -63,6 +65,23 @@ async def browser(rig: Rig) -> AsyncIterator[Browser]:
     await opened.client.close()
 
 
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path_factory.mktemp("shared"), http=HTTP) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def another(shared_rig: Rig) -> AsyncIterator[Browser]:
+    """A new browser, whose session is nobody else's, on a platform that the tests share."""
+    opened = Browser(shared_rig)
+    yield opened
+    await opened.client.close()
+
+
 async def test_a_login_sets_a_cookie_when_it_is_asked_to(browser: Browser, rig: Rig) -> None:
     answer = await browser.login()
     assert (answer["code"], answer["result"]["token"]) == (200, "")
@@ -73,10 +92,11 @@ async def test_a_login_sets_a_cookie_when_it_is_asked_to(browser: Browser, rig: 
     assert (await rig.ask("login", "nobody", username="admin-user", password=PASSWORD))["result"]["token"]
 
 
-async def test_a_program_gets_its_token_as_ever(browser: Browser) -> None:
-    answer = await browser.ask("login", {}, username="admin-user", password=PASSWORD)
+@IN_MODULE
+async def test_a_program_gets_its_token_as_ever(another: Browser) -> None:
+    answer = await another.ask("login", {}, username="admin-user", password=PASSWORD)
     assert answer["result"]["token"]
-    assert browser.cookie is None
+    assert another.cookie is None
 
 
 async def test_a_cookie_is_secure_over_https(tmp_path: Path) -> None:
@@ -88,6 +108,7 @@ async def test_a_cookie_is_secure_over_https(tmp_path: Path) -> None:
         await browser.client.close()
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     "headers",
     [
@@ -97,12 +118,13 @@ async def test_a_cookie_is_secure_over_https(tmp_path: Path) -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-async def test_a_cookie_alone_is_no_proof(browser: Browser, headers: dict[str, str]) -> None:
-    await browser.login()
-    assert (await browser.ask("get_session", headers))["code"] == 10402
-    assert (await browser.ask("get_session"))["code"] == 200
+async def test_a_cookie_alone_is_no_proof(another: Browser, headers: dict[str, str]) -> None:
+    await another.login()
+    assert (await another.ask("get_session", headers))["code"] == 10402
+    assert (await another.ask("get_session"))["code"] == 200
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
@@ -118,11 +140,11 @@ async def test_a_cookie_alone_is_no_proof(browser: Browser, headers: dict[str, s
     ],
 )
 async def test_images_and_downloads_of_own_pages_need_no_script(
-    browser: Browser, headers: dict[str, str], code: int
+    another: Browser, headers: dict[str, str], code: int
 ) -> None:
-    await browser.login()
-    sent = {name: value.format(base=browser.base) for name, value in headers.items()}
-    assert (await browser.get("/object/api/v1/terminal/getList", sent))[1] == code
+    await another.login()
+    sent = {name: value.format(base=another.base) for name, value in headers.items()}
+    assert (await another.get("/object/api/v1/terminal/getList", sent))[1] == code
 
 
 async def test_a_websocket_of_an_own_page_has_the_session(browser: Browser, rig: Rig) -> None:
@@ -188,9 +210,10 @@ async def test_another_password_goes_on_in_the_cookie(browser: Browser) -> None:
     assert (await browser.ask("ping"))["code"] == 10402
 
 
+@IN_MODULE
 @pytest.mark.parametrize("value", ["", "x", "a" * 5_000, 'quoted"', "eyJ.e.e"])
-async def test_a_cookie_that_is_none_is_no_login(browser: Browser, value: str) -> None:
-    await browser.login()
-    name = str(browser.cookie).partition("=")[0]
-    browser.cookie = f"{name}={value}"
-    assert (await browser.ask("ping"))["code"] == 10402
+async def test_a_cookie_that_is_none_is_no_login(another: Browser, value: str) -> None:
+    await another.login()
+    name = str(another.cookie).partition("=")[0]
+    another.cookie = f"{name}={value}"
+    assert (await another.ask("ping"))["code"] == 10402

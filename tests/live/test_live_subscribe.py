@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from api.api_rig import open_rig
 from lasting import KINDS, Connection, Gateway, open_ports
 from terrazzo.access.users import SYSTEM
 from waiting import until
+
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    """One for the tests that leave nothing behind but frames and connections that have ended."""
+    async with open_rig(tmp_path_factory.mktemp("shared")) as rig, open_ports(rig) as opened:
+        yield opened
 
 
 def tell(ports: Gateway, *numbers: int, company_id: int = 1, **whose: Any) -> None:
@@ -24,14 +35,15 @@ async def frames(connection: Connection, count: int) -> list[Any]:
     return [(await connection.receive())["data"]["n"] for _ in range(count)]
 
 
+@IN_MODULE
 @pytest.mark.parametrize("kind", KINDS)
-async def test_frames_follow_the_answer_until_unsubscribed(ports: Gateway, kind: str) -> None:
-    tell(ports, 0)
-    async with ports.connect(kind) as connection:
+async def test_frames_follow_the_answer_until_unsubscribed(shared: Gateway, kind: str) -> None:
+    tell(shared, 0)
+    async with shared.connect(kind) as connection:
         answer = await connection.ask("subscribe", actionid="s", kinds=["event"])
         assert (answer["resp"], answer["actionid"], answer["code"]) == ("subscribe", "s", 200)
         assert answer["result"]["subscription"] == 1
-        tell(ports, 1, 2)
+        tell(shared, 1, 2)
         first, second = await connection.receive(), await connection.receive()
         assert first == {
             "resp": "live",
@@ -42,20 +54,21 @@ async def test_frames_follow_the_answer_until_unsubscribed(ports: Gateway, kind:
         }
         assert second["seq"] == first["seq"] + 1
         assert (await connection.ask("unsubscribe", subscription=1))["result"] == {}
-        tell(ports, 3)
+        tell(shared, 3)
         assert (await connection.ask("ping"))["resp"] == "ping"
         again = await connection.ask("unsubscribe", subscription=1)
         assert (again["code"], again["info"]) == (10401, "subscription: this connection has no subscription 1")
 
 
+@IN_MODULE
 @pytest.mark.parametrize("kind", KINDS)
-async def test_coming_back_with_the_last_number_loses_nothing(ports: Gateway, kind: str) -> None:
-    async with ports.connect(kind) as connection:
+async def test_coming_back_with_the_last_number_loses_nothing(shared: Gateway, kind: str) -> None:
+    async with shared.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
-        tell(ports, 1)
+        tell(shared, 1)
         seq = (await connection.receive())["seq"]
-    tell(ports, 2, 3)
-    async with ports.connect(kind) as connection:
+    tell(shared, 2, 3)
+    async with shared.connect(kind) as connection:
         answer = await connection.ask("subscribe", kinds=["event"], since=seq)
         assert answer["result"]["seq"] == seq
         assert await frames(connection, 2) == [2, 3]
@@ -64,6 +77,7 @@ async def test_coming_back_with_the_last_number_loses_nothing(ports: Gateway, ki
         assert (gap["subscription"], gap["gap"]["since"], gap["gap"]["reason"]) == (2, 1_000_000, "restart")
 
 
+@IN_MODULE
 @pytest.mark.parametrize(
     ("fields", "code", "info"),
     [
@@ -79,24 +93,26 @@ async def test_coming_back_with_the_last_number_loses_nothing(ports: Gateway, ki
     ],
 )
 async def test_what_cannot_be_subscribed_to_is_named(
-    ports: Gateway, fields: dict[str, Any], code: int, info: str
+    shared: Gateway, fields: dict[str, Any], code: int, info: str
 ) -> None:
-    async with ports.connect("tcp") as connection:
+    async with shared.connect("tcp") as connection:
         answer = await connection.ask("subscribe", **fields)
         assert (answer["code"], answer["info"][: len(info)]) == (code, info)
 
 
-async def test_plain_http_is_told_what_to_use(ports: Gateway) -> None:
+@IN_MODULE
+async def test_plain_http_is_told_what_to_use(shared: Gateway) -> None:
     for action, fields in (("subscribe", {"kinds": "grid"}), ("unsubscribe", {"subscription": 1})):
-        answer = await ports.rig.ask(action, "viewer", **fields)
+        answer = await shared.rig.ask(action, "viewer", **fields)
         assert (answer["code"], answer["info"]) == (
             10401,
             f"action: {action} needs a connection that stays: use WebSocket or TCP",
         )
 
 
-async def test_who_is_not_logged_in_may_not(ports: Gateway) -> None:
-    async with ports.connect("tcp", "nobody") as connection:
+@IN_MODULE
+async def test_who_is_not_logged_in_may_not(shared: Gateway) -> None:
+    async with shared.connect("tcp", "nobody") as connection:
         assert (await connection.ask("subscribe", kinds="grid"))["code"] == 10402
 
 

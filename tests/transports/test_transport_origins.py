@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from api.api_rig import open_rig
 from lasting import Gateway, open_ports
@@ -18,16 +19,28 @@ ALLOWED = "https://console.example.com"
 FOREIGN = "http://evil.example"
 
 
-@pytest.fixture
-async def allowing(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with open_rig(tmp_path, http={"allowed_origins": (ALLOWED,)}) as rig, open_ports(rig) as opened:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ports(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    async with open_rig(tmp_path_factory.mktemp("plain")) as rig, open_ports(rig) as opened:
         yield opened
 
 
-@pytest.fixture
-async def proxied(tmp_path: Path) -> AsyncIterator[Gateway]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def allowing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     async with (
-        open_rig(tmp_path / "proxied", http={"trusted_proxies": ("127.0.0.1",)}) as rig,
+        open_rig(tmp_path_factory.mktemp("allowing"), http={"allowed_origins": (ALLOWED,)}) as rig,
+        open_ports(rig) as opened,
+    ):
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def proxied(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    async with (
+        open_rig(tmp_path_factory.mktemp("proxied"), http={"trusted_proxies": ("127.0.0.1",)}) as rig,
         open_ports(rig) as opened,
     ):
         yield opened
@@ -54,13 +67,15 @@ async def upgrade_status(ports: Gateway, port: int, origin: str) -> int:
     "origin", [FOREIGN, "null", "http://127.0.0.1", "http://127.0.0.1:1", "file://", "", "x" * 5_000]
 )
 async def test_a_foreign_page_may_neither_post_nor_open_a_websocket(ports: Gateway, origin: str) -> None:
+    before = await refused(ports)
     status, headers, info = await post(ports, Origin=origin)
     assert (status, "Access-Control-Allow-Origin" in headers) == (403, False)
     assert info.startswith("Origin: ")
     assert len(info) < 200
     for port in (ports.http, ports.websocket):
         assert await upgrade_status(ports, port, origin or "null") == 403
-    assert await refused(ports) == {"request": 1, "upgrade": 2, "preflight": 0, "cookie": 0}
+    counted = {kind: count - before[kind] for kind, count in (await refused(ports)).items()}
+    assert counted == {"request": 1, "upgrade": 2, "preflight": 0, "cookie": 0}
 
 
 async def refused(ports: Gateway) -> dict[str, int]:

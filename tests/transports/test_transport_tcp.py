@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from api.api_rig import open_rig
 from lasting import Gateway, LineConnection, open_ports
@@ -17,6 +19,16 @@ from terrazzo.api.transports.tcp import TcpConnection
 from waiting import until
 
 PING = b'{"action": "ping", "actionid": 1}'
+
+
+IN_MODULE = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    """One for the tests whose connections end in order."""
+    async with open_rig(tmp_path_factory.mktemp("shared")) as rig, open_ports(rig) as opened:
+        yield opened
 
 
 def cuts(ports: Gateway) -> dict[str, float]:
@@ -31,8 +43,9 @@ async def rest_of(connection: LineConnection) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-async def test_one_line_for_each_line_in_order(ports: Gateway) -> None:
-    async with ports.connect("tcp") as peer:
+@IN_MODULE
+async def test_one_line_for_each_line_in_order(shared: Gateway) -> None:
+    async with shared.connect("tcp") as peer:
         await peer.send(PING + b"\r\n" + b"\n" + b"nonsense\r\n" + b'{"action": "get_terminal_list", "actionid": 2}')
         answers = [await peer.receive() for _ in range(4)]
     assert [answer["code"] for answer in answers] == [200, 10401, 10401, 200]
@@ -40,23 +53,26 @@ async def test_one_line_for_each_line_in_order(ports: Gateway) -> None:
     assert answers[1]["info"] == "body: is empty"
 
 
-async def test_bytes_that_come_one_by_one_are_a_request_too(ports: Gateway) -> None:
-    async with ports.connect("tcp", "nobody") as peer:
+@IN_MODULE
+async def test_bytes_that_come_one_by_one_are_a_request_too(shared: Gateway) -> None:
+    async with shared.connect("tcp", "nobody") as peer:
         for byte in PING + b"\n":
             peer.writer.write(bytes([byte]))
             await peer.writer.drain()
         assert (await peer.receive())["code"] == 10402
 
 
-async def test_what_was_sent_before_hanging_up_is_answered(ports: Gateway) -> None:
-    async with ports.connect("tcp") as peer:
+@IN_MODULE
+async def test_what_was_sent_before_hanging_up_is_answered(shared: Gateway) -> None:
+    async with shared.connect("tcp") as peer:
         peer.writer.write(b"\n".join([PING] * 5))  # the last without a line feed
         peer.writer.write_eof()
         assert [answer["code"] for answer in await rest_of(peer)] == [200] * 5
 
 
-async def test_an_answer_is_one_line_whatever_it_holds(ports: Gateway) -> None:
-    async with ports.connect("tcp") as peer:
+@IN_MODULE
+async def test_an_answer_is_one_line_whatever_it_holds(shared: Gateway) -> None:
+    async with shared.connect("tcp") as peer:
         answer = await peer.ask("ping", message="a\nb\u2028c")
         assert answer["result"] == {"pong": "a\nb\u2028c"}
 

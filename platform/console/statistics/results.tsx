@@ -22,6 +22,7 @@ const TYPES = [
   { id: 4, title: w.year, spanMs: 10 * 365 * 24 * HOUR_MS },
 ];
 const MOST_OBJECTS = 1_000;
+const PLAIN = new Set(["label_en", "label_cn"]); // words, not codes
 const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 interface Props {
@@ -174,7 +175,7 @@ export function Rows({ kind, script }: { kind: Kind; script: Script }) {
             {script.rows.map((row, i) => (
               <tr key={i}>
                 {row.map((cell, j) => (
-                  <td key={j} class="mono">
+                  <td key={j} class={PLAIN.has(columnsOf(kind)[j]?.id ?? "") ? "" : "mono"}>
                     <Name text={cell} />
                   </td>
                 ))}

@@ -88,6 +88,8 @@ def _take(tab: Tab, routes: dict[str, str], folder: Path, ending: str = ".png") 
 
 
 def _show(tab: Tab, route: str, settled_ms: float = _SETTLED_MS) -> None:
+    if route.startswith("#/wall"):
+        tab.page.goto("about:blank")  # else the page would begin anew by itself, at any moment
     tab.open(route)
     tab.settle()
     tab.page.wait_for_timeout(settled_ms)

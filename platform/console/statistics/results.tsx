@@ -167,7 +167,7 @@ export function Rows({ kind, script }: { kind: Kind; script: Script }) {
   const strange = language.value === "zh" ? "label_en" : "label_cn";
   return (
     <Card title={t(w.rows)}>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t(w.rows)}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t(w.rows)}>
         <table>
           <thead>
             <tr>

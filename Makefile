@@ -101,9 +101,9 @@ console: install
 client: install
 	$(BIN)/python clients/typescript/build_client.py pack build
 
-# Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese.
+# Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese. ONLY=documents: those of README.md and docs/console.md.
 screenshots: .venv/.installed-test
-	$(BIN)/python tests/console/screenshots.py
+	$(BIN)/python tests/console/screenshots.py $(ONLY)
 
 lint: .venv/.installed-test
 	$(BIN)/ruff check .

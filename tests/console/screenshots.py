@@ -1,6 +1,7 @@
 """Pictures of every view of the console, on the demo's plant: ``make screenshots``.
 
 They come into ``screenshots/``: light and dark, desktop and phone, English and Chinese. Look at them.
+``make screenshots ONLY=documents`` makes those that ``README.md`` and ``docs/console.md`` show.
 """
 
 from __future__ import annotations
@@ -14,33 +15,50 @@ sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
 from browser import Tab, chromium, open_tab
 from console_build import builder
 from demo_plant import DemoPlant, demo_plant
+from playwright.sync_api import Browser
 from routes import ROUTES
 
 from running import wait_for
 
 FOLDER = Path("screenshots")
+DOCUMENTS = Path("docs") / "pictures"
+PAGES = {"overview": "#/overview", "object": "#/objects/2"}
+"""What ``README.md`` shows, beside the dashboard on a wall."""
+PARTS = {
+    "part-list": ("#/terminals", "main .card"),
+    "part-bars": ("#/events?state=all", ".columns"),
+    "part-facts": ("#/customers/1", "main .card"),
+    "part-empty": ("#/broker/bridges", "main .card"),
+    "part-problem": ("#/objects/999999", ".problem"),
+    "part-chart": ("#/objects/2", "main .card"),
+}
+"""What ``docs/console.md`` shows: where it is, and which part."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 _SETTLED_MS = 1_500  # after a page has read what it shows: charts draw themselves, and rates take two readings
+_RATES_MS = 20_000  # until rates have some history, and a wall the values beside its curves
 _WEEK_S = 600.0
 
 
 def main() -> None:
-    """Takes all of them."""
-    FOLDER.mkdir(exist_ok=True)
+    """Takes all of them, or those of the documents."""
     builder().build(only_if_stale=True)
     with tempfile.TemporaryDirectory() as folder, demo_plant(Path(folder) / "data") as plant, chromium() as browser:
         wait_for(lambda: _is_of_now(plant), "the week before, which the fleet reports first", timeout_s=_WEEK_S)
+        if sys.argv[1:] == ["documents"]:
+            _take_documents(plant, browser)
+            return
+        FOLDER.mkdir(exist_ok=True)
         for size, viewport in SIZES.items():
             for scheme in ("light", "dark"):
                 for language, locale in LANGUAGES.items():
                     tab = open_tab(browser, plant.url, viewport=viewport, color_scheme=scheme, locale=locale)
                     tab.open()
                     tab.page.wait_for_selector("form")
-                    ending = f"{size}-{scheme}-{language}.png"
-                    tab.page.screenshot(path=FOLDER / f"login-{ending}")
+                    ending = f"-{size}-{scheme}-{language}.png"
+                    tab.page.screenshot(path=FOLDER / f"login{ending}")
                     tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
-                    _take(tab, {**ROUTES, **_of_records(plant)}, ending)
+                    _take(tab, {**ROUTES, **_of_records(plant)}, FOLDER, ending)
                     tab.page.context.close()
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
 
@@ -63,12 +81,35 @@ def _of_records(plant: DemoPlant) -> dict[str, str]:
     }
 
 
-def _take(tab: Tab, routes: dict[str, str], ending: str) -> None:
+def _take(tab: Tab, routes: dict[str, str], folder: Path, ending: str = ".png") -> None:
     for name, route in routes.items():
-        tab.open(route)
-        tab.settle()
-        tab.page.wait_for_timeout(_SETTLED_MS)
-        tab.page.screenshot(path=FOLDER / f"{name}-{ending}")
+        _show(tab, route)
+        tab.page.screenshot(path=folder / f"{name}{ending}")
+
+
+def _show(tab: Tab, route: str, settled_ms: float = _SETTLED_MS) -> None:
+    if route.startswith("#/wall"):
+        tab.page.goto("about:blank")  # else the page would begin anew by itself, at any moment
+    tab.open(route)
+    tab.settle()
+    tab.page.wait_for_timeout(settled_ms)
+
+
+def _take_documents(plant: DemoPlant, browser: Browser) -> None:
+    tab = open_tab(browser, plant.url, viewport=SIZES["desktop"], color_scheme="light")
+    tab.open()
+    tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+    _show(tab, PAGES["overview"], _RATES_MS)
+    _take(tab, PAGES, DOCUMENTS)
+    tab.page.set_viewport_size({"width": 1000, "height": 640})
+    for name, (route, part) in PARTS.items():
+        _show(tab, route)
+        tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
+    tab.page.set_viewport_size(SIZES["desktop"])
+    wall = _of_records(plant)["wall"]
+    _show(tab, wall, _RATES_MS)
+    tab.page.screenshot(path=DOCUMENTS / "dashboard.png")
+    tab.page.context.close()
 
 
 if __name__ == "__main__":

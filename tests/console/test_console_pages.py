@@ -244,6 +244,8 @@ def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: li
         if found := tab.run(_TOO_WIDE):
             wide[name] = found
     assert wide == {}
+    tab.open("#/mapping")  # stands behind "More", which says so
+    expect(tab.page.get_by_role("button", name="More")).to_have_class(re.compile(r"\bhere\b"))
     assert tab.complaints() == []
     tab.page.context.close()
 

@@ -24,7 +24,7 @@ export const w = words({
   startAsk: ["The first wave gets the firmware now.", "第一批终端将立即获得固件。"],
   changed: ["Done", "完成"],
   none: ["No campaigns yet", "尚无升级活动"],
-  noneDo: ["A campaign brings the firmware of many terminals to a version, wave by wave.", "升级活动按批次将多台终端的固件升级到指定版本。"],
+  noneDo: ["A campaign brings the firmware of many terminals to a version, wave by wave. Put the firmware into a configuration (Terminals, Configurations), then: New campaign.", "升级活动按批次将多台终端的固件升级到指定版本。请先在配置中（终端 › 配置）设置固件，然后点击“新建升级活动”。"],
   add: ["New campaign", "新建升级活动"],
   config: ["Configuration whose file is rolled out", "要分发其文件的配置"],
   waves: ["Waves, in per cent (such as 5, 45, 50)", "批次百分比（例如 5, 45, 50）"],

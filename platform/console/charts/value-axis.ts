@@ -9,6 +9,7 @@ export interface Variable {
 }
 
 const AXES_MAX = 4;
+const LEAST_SHARE = 0.66; // of the step that makes as many as are asked for: a little closer reads better than two values on an axis
 
 /** The axis of each variable: those of a unit share one. Units beyond the fourth share the last. */
 export function axesOf(variables: readonly Variable[]): number[] {
@@ -27,12 +28,12 @@ export function roomy(low: number, high: number): [number, number] {
   return [bottom, high <= 0 && high + room > 0 ? 0 : high + room];
 }
 
-/** Round values of a range, at most about `count`: steps of 1, 2 or 5 times a power of ten. */
+/** Round values of a range, about `count`, up to half more: steps of 1, 2 or 5 times a power of ten. */
 export function roundValues(low: number, high: number, count: number): number[] {
   const rough = (high - low) / Math.max(1, count);
   if (!(rough > 0) || !Number.isFinite(rough)) return [];
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = ([1, 2, 5, 10].find((each) => each * power >= rough * 0.999) ?? 10) * power;
+  const step = ([1, 2, 5, 10].find((each) => each * power >= rough * LEAST_SHARE) ?? 10) * power;
   const found: number[] = [];
   for (let index = Math.ceil(low / step); index * step <= high + step * 1e-9; index += 1) found.push(Number((index * step).toPrecision(12)));
   return found;

@@ -29,7 +29,7 @@ export function CustomerPart({ uid }: { uid: string }) {
       </Head>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data && (
-        <div class="grid">
+        <div class="stack">
           <Facts customer={data} />
           <Objects uid={data.uid} />
         </div>
@@ -66,7 +66,7 @@ function Facts({ customer }: { customer: Customer }) {
     [w.reference, customer.reference],
   ] as const;
   return (
-    <Card title={t(w.customer)} class="span4">
+    <Card title={t(w.customer)}>
       <dl class="facts">
         {facts.map(([title, text]) => (
           <>
@@ -87,9 +87,9 @@ function Objects({ uid }: { uid: string }) {
     { id: "state", title: t(common.state), width: 20, render: (row) => <Tag kind={row.is_online ? "good" : ""}>{t(row.is_online ? w.online : w.offline)}</Tag> },
   ];
   return (
-    <Card title={t(w.objects)} class="span8">
+    <Card title={t(w.objects)}>
       <Table
-        label={t(w.objects)}
+        label={t(w.theirObjects)}
         columns={columns}
         query={uid}
         read={(index, size, abort) => page("get_object_list", { page_index: index, page_size: size, where_and: [["customer_id", "=", uid]], order_by: ["name", "asc"] }, abort)}

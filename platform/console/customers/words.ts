@@ -21,6 +21,7 @@ export const w = words({
   removeNamed: ["Remove {name}", "删除 {name}"],
   removeAsk: ["The record goes for good. While objects name it, it can't be removed.", "记录将被永久删除。仍有对象属于此客户时无法删除。"],
   objects: ["Objects", "对象"],
+  theirObjects: ["Objects of this customer", "此客户的对象"],
   noObjects: ["No object names this customer", "没有对象属于此客户"],
   noObjectsDo: ["An administrator chooses the customer where the object is edited: Objects, Edit.", "管理员在编辑对象时选择客户：对象 › 编辑。"],
   none: ["No customers yet", "尚无客户"],

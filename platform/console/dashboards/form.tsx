@@ -75,9 +75,11 @@ function PageForm({ page, script, isOneOfMany, onChange }: Omit<FormProps, "widg
           <OwnObject id={page.objectId} onChange={(objectId) => set({ objectId })} />
         </Field>
         {isOneOfMany && (
-          <button class="small danger" onClick={() => onChange(removePage(script, page.key))}>
-            {t(w.removePage)}
-          </button>
+          <span>
+            <button class="small danger" onClick={() => onChange(removePage(script, page.key))}>
+              {t(w.removePage)}
+            </button>
+          </span>
         )}
       </div>
     </Card>

@@ -56,7 +56,7 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
             </dd>
             <dt>{t(w.when)}</dt>
             <dd>
-              {data.created} (<Age at={data.created} />)
+              {`${data.created.slice(0, 19)} ${clock.offset.value}`} (<Age at={data.created} />)
             </dd>
             {data.object_id && (
               <>

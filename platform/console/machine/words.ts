@@ -22,7 +22,7 @@ export const w = words({
   backup: ["Backup", "备份"],
   lastBackup: ["Last one", "最近一次"],
   noBackup: ["There is no backup", "没有备份"],
-  noBackupDo: ["Set backup.target and backup.every_hours, or run `terrazzo backup`: docs/backup.md.", "设置 backup.target 和 backup.every_hours，或运行 `terrazzo backup`：见 docs/backup.md。"],
+  noBackupDo: ["Set backup.target and backup.every_hours, or run: terrazzo backup (docs/backup.md).", "设置 backup.target 和 backup.every_hours，或运行：terrazzo backup（见 docs/backup.md）。"],
   target: ["Where", "位置"],
   size: ["Size", "大小"],
   took: ["Took", "耗时"],
@@ -35,5 +35,5 @@ export const w = words({
   memoryNone: ["{n} MiB, without a ceiling", "{n} MiB，无上限"],
   version: ["Version", "版本"],
   up: ["up for", "已运行"],
-  more: ["/metrics has all figures; `terrazzo doctor` looks deeper.", "/metrics 提供全部指标；`terrazzo doctor` 可进一步检查。"],
+  more: ["/metrics has all figures; terrazzo doctor looks deeper.", "/metrics 提供全部指标；terrazzo doctor 可进一步检查。"],
 });

@@ -50,7 +50,7 @@ export function endColumn<R>(title: string, named: (row: R) => string, onClick: 
     isTitleHidden: true,
     isNumber: true,
     render: (row) => (
-      <button class="small danger" aria-label={named(row)} onClick={() => onClick(row)}>
+      <button class="small" aria-label={named(row)} onClick={() => onClick(row)}>
         {title}
       </button>
     ),

@@ -17,7 +17,7 @@ export const w = words({
   saved: ["Saved; it does nothing until it is started", "已保存；启动前不会生效"],
   removed: ["Removed", "已删除"],
   none: ["No rules yet", "尚无规则"],
-  noneDo: ["A rule tells somebody when an event rises, a label opens, or a terminal is gone.", "规则在事件触发、标签打开或终端离线时发出通知。"],
+  noneDo: ["A rule tells somebody when an event rises, a label opens, or a terminal is gone. An administrator writes one: New rule, or “Make a rule of it” at an event.", "规则在事件触发、标签打开或终端离线时发出通知。由管理员编写：点击“新建规则”，或在事件中选择“据此创建规则”。"],
   add: ["New rule", "新建规则"],
   edit: ["Rule {name}", "规则 {name}"],
   remove: ["Remove the rule {name}", "删除规则 {name}"],

@@ -138,7 +138,7 @@ function Menu() {
         );
       })}
       {PAGES.some((each) => !each.first) && (
-        <button class="plain more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button class={`plain more ${PAGES.some((each) => each.id === shown && !each.first) ? "here" : ""}`} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {t(w.more)}
         </button>
       )}

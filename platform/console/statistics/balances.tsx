@@ -69,7 +69,7 @@ function Windows({ rows }: { rows: readonly Row[] }) {
   return (
     <>
       <Spark values={values} label={t(w.correlation)} />
-      <div class="scroll" tabIndex={0} role="region" aria-label={t(w.results)}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t(w.results)}>
         <table>
           <thead>
             <tr>

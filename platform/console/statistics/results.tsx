@@ -9,7 +9,7 @@ import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
-import { t } from "../words/words.ts";
+import { language, t } from "../words/words.ts";
 import { ScriptEditor } from "./editor.tsx";
 import { savedText } from "./list.tsx";
 import { columnsOf, item, type Kind, KINDS, resultsOf, type Script } from "./scripts.ts";
@@ -22,6 +22,8 @@ const TYPES = [
   { id: 4, title: w.year, spanMs: 10 * 365 * 24 * HOUR_MS },
 ];
 const MOST_OBJECTS = 1_000;
+const UNBROKEN = 20; // characters
+const PLAIN = new Set(["label_en", "label_cn"]); // words, not codes
 const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 interface Props {
@@ -155,16 +157,22 @@ function Curves({ kind, script, objectId }: { kind: Props["kind"]; script: Scrip
   );
 }
 
+/** How a cell looks: codes are not broken where they are short, and on a phone the label of the other language is left out. */
+function cellClass(column: string, cell: string, strange: string): string {
+  return [PLAIN.has(column) ? "" : "mono", PLAIN.has(column) || cell.length > UNBROKEN ? "" : "nowrap", column === strange ? "narrow-hide" : ""].filter(Boolean).join(" ");
+}
+
 /** What the script says. */
 export function Rows({ kind, script }: { kind: Kind; script: Script }) {
+  const strange = language.value === "zh" ? "label_en" : "label_cn";
   return (
     <Card title={t(w.rows)}>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t(w.rows)}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t(w.rows)}>
         <table>
           <thead>
             <tr>
               {columnsOf(kind).map((each) => (
-                <th key={each.id} scope="col">
+                <th key={each.id} scope="col" class={each.id === strange ? "narrow-hide" : ""}>
                   {t(each.title)}
                 </th>
               ))}
@@ -174,7 +182,7 @@ export function Rows({ kind, script }: { kind: Kind; script: Script }) {
             {script.rows.map((row, i) => (
               <tr key={i}>
                 {row.map((cell, j) => (
-                  <td key={j} class="mono">
+                  <td key={j} class={cellClass(columnsOf(kind)[j]?.id ?? "", cell, strange)}>
                     <Name text={cell} />
                   </td>
                 ))}

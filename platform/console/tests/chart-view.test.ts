@@ -69,6 +69,7 @@ test("a unit has one axis, and there are four at most", () => {
 test("values on an axis are round", () => {
   assert.deepEqual(roundValues(0.1, 0.52, 5), [0.1, 0.2, 0.3, 0.4, 0.5]);
   assert.deepEqual(roundValues(-3, 12, 4), [0, 5, 10]);
+  assert.deepEqual(roundValues(6.8, 17.9, 5.5), [8, 10, 12, 14, 16]);
   assert.deepEqual(roundValues(1, 1, 5), []);
   assert.deepEqual(roomy(5, 5), [4.5, 5.5]);
   assert.equal(roomy(0, 100)[0], 0);

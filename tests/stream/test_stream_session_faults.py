@@ -1,8 +1,11 @@
-"""Persistent sessions at fronts that stand still and wake, and around a log that loses its leader."""
+"""Persistent sessions at fronts that stand still and wake, around a log that loses its leader or has no room."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import secrets
 import signal
 import threading
 from collections.abc import Awaitable, Callable
@@ -11,7 +14,7 @@ from typing import TypeVar
 
 import mqtt5
 import pytest
-from session_wire import Dial, dial
+from session_wire import Dial, NotLetIn, dial
 from test_stream_front_hearing import Hearing, figure, stand
 
 from durability.test_acknowledged_is_stored import stored_numbers
@@ -19,10 +22,13 @@ from nats_servers import NatsServer, NatsServers, running_nats
 from postgresql_server import PostgreSQL
 from running import wait_for
 from terrazzo_adapters.jetstream import Connection, JetStreamSettings
+from terrazzo_adapters.jetstream.connection import Refused
 
 T = TypeVar("T")
 
 __all__ = ["dial"]
+
+_JUNK = "x00.x00"  # of no client
 
 
 @pytest.mark.timeout(500)
@@ -157,3 +163,60 @@ def test_sessions_outlive_the_loss_of_the_server_that_leads_the_log(
                 wire.silence()
             wait_for(lambda: len(stored_numbers(found.leader, "ll-t")) >= count, "all are stored", timeout_s=60)
             assert stored_numbers(found.leader, "ll-t") == list(reversed(range(count)))
+
+
+async def fill(connection: Connection, kind: str) -> None:
+    """Leaves a stream of a cluster no room, by messages that nobody asks for."""
+    numbers = itertools.count(1)
+    for size in (1 << 20, 1 << 16, 1 << 12, 1):
+        with contextlib.suppress(Refused):
+            while True:
+                subject = f"{connection.settings.name}.{kind}.{_JUNK}.x{next(numbers):08x}"
+                await connection.publish(subject, secrets.token_bytes(size), {})
+
+
+@pytest.mark.timeout(500)
+def test_where_the_log_has_no_room_for_sessions_reports_are_stored_and_no_state_is_acknowledged(
+    tmp_path: Path, postgresql: PostgreSQL, nats_server: NatsServer, dial: Dial
+) -> None:
+    name = "fronts-full"
+
+    async def make_room(connection: Connection) -> None:
+        for kind in ("queues", "sessions"):
+            asked = {"filter": f"{name}.{kind}.{_JUNK}.>"}
+            await connection.ask(f"STREAM.PURGE.FRONTS_FULL_{kind.upper()}", asked)
+
+    with stand(tmp_path, postgresql, nats_server, name) as found:
+        for uid in ("fu-h", "fu-a", "fu-t", "fu-n"):
+            found.leader.add_terminal(uid, found.config, topic="pub:r,a;sub:g/#")
+        first, second = found.cluster.front("f1"), found.cluster.front("f2")
+        hearing, away, telling = dial(first, "fu-h"), dial(first, "fu-a"), dial(second, "fu-t")
+        for wire in (hearing, away):
+            wire.subscribe("g/+/r", 1)
+        away.end()
+        wait_for(lambda: figure(second, "terrazzo_sessions_known") == 3, "sessions are known", timeout_s=60)
+        assert telling.tell("g/fu-t/r", b'{"n":0}') == 0
+        assert hearing.hear(1) == [b'{"n":0}']
+
+        asked(nats_server, name, lambda log: fill(log, "queues"))
+        assert telling.tell("g/fu-t/r", b'{"n":1}') == 0, "the report is the log's, and stored"
+        wait_for(lambda: figure(second, "terrazzo_sessions_queue_full_total") == 2, "what has no room is counted")
+        hearing.silence()
+        asked(nats_server, name, lambda log: fill(log, "sessions"))
+        hearing.send(mqtt5.SubscribePacket(9, [mqtt5.TopicFilter("g/+/a", max_qos=mqtt5.QoS(1))]))
+        (said,) = hearing.rest()
+        assert isinstance(said, mqtt5.DisconnectPacket)
+        assert said.reason_code == mqtt5.DisconnectReasonCode.QUOTA_EXCEEDED
+        with pytest.raises(NotLetIn, match="QUOTA_EXCEEDED"):
+            dial(second, "fu-n")
+        for at in (first, second):
+            assert at.unready_parts() == []
+
+        asked(nats_server, name, make_room)
+        assert telling.tell("g/fu-t/r", b'{"n":2}') == 0
+        again = dial(second, "fu-a")
+        assert again.present
+        assert again.hear(2) == [b'{"n":0}', b'{"n":2}']
+        assert dial(first, "fu-h").hear_to(b'{"n":2}')[-1:] == [b'{"n":2}']
+        dial(first, "fu-n")
+        wait_for(lambda: stored_numbers(found.leader, "fu-t") == [2, 1, 0], "all are stored, once", timeout_s=60)

@@ -88,3 +88,28 @@ async def test_a_will_goes_out_where_the_lease_had_run_out_and_nobody_took_over(
     await kept.finish()
     await until(lambda: not a.log.wills and not b.log.wills)
     await hearing.silence()
+
+
+async def test_a_will_that_takes_long_to_store_is_published_once_and_followed_by_the_next(node: Any, dial: Any) -> None:
+    a, b = await node("a"), await node("b")
+    hearing = await dial(b, "x-9", **LASTS)
+    await hearing.subscribe(("d/will", 1))
+    await a.knows("x-9", "d/will")
+    dying = await dial(a, "x-1", will=will(b"first"), **LASTS)
+    a.holds = []
+    await dying.finish()
+    assert await heard(hearing, 1) == [b"first"]
+    await until(lambda: a.holds, "it is being stored")
+    for at in (a, b):
+        await until(lambda at=at: "x-1" in at.log.wills and at.log.wills["x-1"][1].due_us, "the log has it")
+        assert at.log.wills["x-1"][1].is_claimed
+        assert at.log._deadlines.due("wx-1") is None, "nobody else publishes it while its node lives"
+    await dial(a, "x-1", will=will(b"second"), **LASTS)
+    for batch in a.holds:
+        batch.settle()
+    await until(lambda: "x-1" in b.log.wills and not b.log.wills["x-1"][1].due_us, "the next one is kept")
+    await hearing.silence()
+    await a.kill()
+    await b.log.look()
+    assert await heard(hearing, 1) == [b"second"]
+    await hearing.silence()

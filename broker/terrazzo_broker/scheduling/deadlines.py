@@ -23,6 +23,10 @@ class Deadlines:
             self._heap = [(due, each) for each, due in self._due.items()]
             heapq.heapify(self._heap)
 
+    def due(self, name: str) -> int | None:
+        """The due time of ``name``; None where it isn't set."""
+        return self._due.get(name)
+
     def cancel(self, name: str) -> None:
         """Removes ``name``; nothing happens where it isn't set."""
         self._due.pop(name, None)

@@ -94,8 +94,10 @@ class SessionTakeover:
                 try:
                     session, will = await asyncio.gather(self._session(client_id), self._will(client_id))
                     ends = clean or session[1] is None or self._is_over(session[1], owner)
-                    await self._take_will(client_id, *will, ends=ends)
+                    last = await self._take_will(client_id, *will, ends=ends)
                     await self._take_session(core, client_id, *session, ends=ends)
+                    await self._storage.wills.written(client_id)  # what was under way is behind that one, or refused
+                    self._storage.wills.begin(client_id, last)  # at the end, as what isn't gone on with is forgotten
                     return
                 except RecordChanged:
                     continue
@@ -146,8 +148,9 @@ class SessionTakeover:
 
     # The will
 
-    async def _take_will(self, client_id: str, last: int, record: WillRecord | None, *, ends: bool) -> None:
-        """The will of an earlier connection is published, or cancelled as its client is back in time."""
+    async def _take_will(self, client_id: str, last: int, record: WillRecord | None, *, ends: bool) -> int:
+        """The will of an earlier connection is published, or cancelled as its client is back in time; the number of
+        the message that is there then."""
         is_own = record is not None and (record.node, record.epoch) == self._own
         if record is not None and (not is_own or record.due_us):
             key = WILL, client_id
@@ -162,7 +165,7 @@ class SessionTakeover:
                 self._publish_will(claimed, last)
             else:
                 last = await self._replace(key, b"", last)
-        self._storage.wills.begin(client_id, last)
+        return last
 
     # The session
 

@@ -119,7 +119,8 @@ class LoggedWills:
     def keep(self, client_id: str) -> Callable[[], None]:
         """Keeps a will that was taken until what is returned is called: it is published, and not stored yet."""
         own = self.of(client_id)
-        kept = own.record = own.taken
+        # as one that is claimed: else this node, or another, would publish it again while it is being stored
+        kept = own.record = None if own.taken is None else msgspec.structs.replace(own.taken, is_claimed=True)
         own.is_kept = True
 
         def on_stored() -> None:

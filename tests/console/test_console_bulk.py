@@ -241,34 +241,34 @@ def test_a_long_file_is_imported_whole_and_its_dialog_may_be_closed(
 ) -> None:
     config = plant.call("get_terminal_config_list")[0]["uid"]
     head = "uid,name,type,config_id,mode,username,pin,access,created_by"
-    rows = [f"many-{n},\u6cf5 {n},Other,{config},pwd,many-{n},pin-of-{n:08},all,1" for n in range(2_000)]
+    rows = [f"many-{n},\u6cf5 {n},Other,{config},pwd,many-{n},pin-of-{n:08},all,1" for n in range(1_000)]
     file = tmp_path / "many.csv"
     file.write_text(
-        "\n".join([head, *rows, rows[-1].replace("many-1999,", "many-2000,").replace("pwd", "sideways")]), "utf-16"
+        "\n".join([head, *rows, rows[-1].replace("many-999,", "many-1000,").replace("pwd", "sideways")]), "utf-16"
     )
     page = admin.page
     admin.open("#/terminals")
     page.get_by_role("button", name="Import").click()
     dialog = page.get_by_role("dialog", name="Import terminals")
     dialog.get_by_label("File", exact=True).set_input_files(file)
-    expect(dialog).to_contain_text("many.csv, 28")
+    expect(dialog).to_contain_text("many.csv, 14")
     expect(dialog.get_by_label("Rows")).to_have_count(0)
     dialog.get_by_role("button", name="Try").click()
     row = dialog.get_by_role("row").nth(1)
-    expect(row.get_by_role("cell")).to_have_text(["2002", "mode", "sideways", re.compile("sideways|pwd")])
+    wrong = ["1002", "mode", "sideways", re.compile("sideways|pwd")]
+    expect(row.get_by_role("cell")).to_have_text(wrong, timeout=60_000)
+    dialog.get_by_label("File", exact=True).dispatch_event("cancel")  # whoever gives up choosing stays in the dialog
     file.write_text("\n".join([head, *rows]), "utf-16")
     dialog.get_by_label("File", exact=True).set_input_files(file)
     dialog.get_by_role("button", name="Try").click()
-    expect(dialog.get_by_role("status")).to_contain_text("2000 rows: 2000 new")
-    dialog.get_by_role("button", name="Import 2000 rows").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1000 rows: 1000 new", timeout=60_000)
+    dialog.get_by_role("button", name="Import 1000 rows").click()
     dialog.get_by_role("button", name="Close").last.click()
     page.get_by_role("link", name="Events").first.click()
-    expect(page.locator(".toasts .notes")).to_contain_text("2000 created")
-    assert plant.call("get_terminal_item", uid="many-1999")["name"] == "\u6cf5 1999"
-    assert (
-        plant.call("delete_terminals", filter={"where_and": [["uid", "like", "many-%"]]}, expected=2_000)["changed"]
-        == 2_000
-    )
+    expect(page.locator(".toasts .notes")).to_contain_text("1000 created", timeout=60_000)
+    assert plant.call("get_terminal_item", uid="many-999")["name"] == "\u6cf5 999"
+    imported = {"where_and": [["uid", "like", "many-%"]]}
+    assert plant.call("delete_terminals", filter=imported, expected=1_000)["changed"] == 1_000
 
 
 def test_an_unknown_terminal_is_registered_in_one_step(admin: Tab) -> None:

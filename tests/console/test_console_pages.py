@@ -208,7 +208,7 @@ def test_the_band_of_a_terminal_has_the_reason_of_each_break(admin: Tab, plant: 
     expect(breaks).to_have_count(4)
     admin.page.get_by_role("button", name=f"All {len(reasons)} breaks").click()
     expect(breaks).to_have_text(
-        [re.compile(rf"offline{f': {re.escape(each)}' if each else ''} \(\d+ s\)") for each in reasons]
+        [re.compile(rf"offline{f': {re.escape(each)}' if each else ''} \(\d+ (s|min)\)") for each in reasons]
     )
     assert reasons[0] == "disconnected"
     assert len(set(reasons)) > 1
@@ -240,18 +240,30 @@ def test_what_is_new_is_counted_and_heard_on_other_pages_too(plant: DemoPlant, b
     assert tab.run("window.sounds") == 2
     tab.open("#/terminals")
     expect(tab.page).to_have_title(re.compile(r"^\(\d+\) Terminals · Terrazzo$"))
-    count = tab.page.locator("nav.side .count")
-    before = int(count.inner_text())
-    plant.add_terminal("news-1", plant.add_config("news"))
-    with socket.create_connection(("127.0.0.1", plant.mqtt)) as connection:
-        connection.sendall(login("news-1", "u-news-1", "wrong"))
-        assert connection.recv(4)[3] != 0
-    expect(count).to_have_text(re.compile(rf"^(?!{before}$)\d+$"), timeout=60_000)
-    assert int(count.inner_text()) > before
-    expect(tab.page).to_have_title(f"({count.inner_text()}) Terminals · Terrazzo")
+    for number in range(10):  # others come meanwhile, and the count falls
+        _refuse(plant, f"news-{number}")
+        wait_for(lambda: _is_counted(tab, plant), "the count of the menu", timeout_s=60)
+        if tab.run("window.sounds") >= 4:
+            break
     assert tab.run("window.sounds") >= 4
     assert tab.complaints() == []
     tab.page.context.close()
+
+
+def _refuse(plant: DemoPlant, uid: str) -> None:
+    plant.add_terminal(uid, plant.call("get_terminal_config_list")[0]["uid"])
+    with socket.create_connection(("127.0.0.1", plant.mqtt)) as connection:
+        connection.sendall(login(uid, f"u-{uid}", "wrong"))
+        assert connection.recv(4)[3] != 0
+
+
+def _is_counted(tab: Tab, plant: DemoPlant) -> bool:
+    """Whether the menu and the title say how many things there are to do now."""
+    now = plant.call("get_attention", entries=1)
+    stopped = sum(now["terminals"][name] for name in ("away", "silent", "refused"))
+    count = stopped + now["events"]["count"] + now["labels"]["count"] + now["commands"]["expired"] + len(now["quotas"])
+    shown = tab.page.locator("nav.side .count").inner_text()
+    return shown == str(count) and tab.page.title() == f"({count}) Terminals · Terrazzo"
 
 
 def test_what_a_terminal_may_publish_and_hear_stands_by_its_record(admin: Tab, plant: DemoPlant) -> None:

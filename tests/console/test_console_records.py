@@ -157,7 +157,7 @@ def test_an_upload_says_how_many_bytes_have_left_and_goes_on_where_the_page_is_l
     large, stopped = tmp_path / "Curves <b>of a year.txt", tmp_path / "stopped.txt"
     for file in (large, stopped):
         file.write_bytes(b"21.5\n" * 600_000)
-    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 200_000}
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 30_000}
     network = page.context.new_cdp_session(page)
     network.send("Network.emulateNetworkConditions", slow)
     card.locator("input[type=file]").set_input_files(large)

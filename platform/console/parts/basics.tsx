@@ -164,6 +164,7 @@ export function Dialog(props: { title: string; onClose: () => void; class?: stri
       class={props.class}
       aria-labelledby={id}
       onCancel={(event) => {
+        if (event.target !== event.currentTarget) return; // of a choice of files that was given up, or made again
         event.preventDefault();
         if (!props.fixed) props.onClose();
       }}

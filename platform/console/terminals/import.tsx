@@ -35,6 +35,10 @@ export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone:
     chosenFile.value = chosen;
     forgetTried();
   };
+  const choose = async (input: HTMLInputElement) => {
+    await take(input.files?.[0]);
+    input.value = ""; // the same file may be chosen again when it was mended
+  };
   const found = tried.value;
   const isFine = !!found && !found.report.failed && found.report.dry_run;
   const send = async () => {
@@ -54,7 +58,7 @@ export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone:
         <p class="dim">{t(w.importHow)}</p>
         <p class="dim mono">{t(w.importColumns, { columns: COLUMNS })}</p>
         <Field label={t(w.importFile)}>
-          <input type="file" accept=".csv,.json,.jsonl,text/csv,text/plain,application/json" disabled={isImporting.value} onChange={(event) => void take(event.currentTarget.files?.[0])} />
+          <input type="file" accept=".csv,.json,.jsonl,text/csv,text/plain,application/json" disabled={isImporting.value} onChange={(event) => void choose(event.currentTarget)} />
         </Field>
         {file ? (
           <p class="line">

@@ -261,11 +261,11 @@ def test_a_long_file_is_imported_whole_and_its_dialog_may_be_closed(
     file.write_text("\n".join([head, *rows]), "utf-16")
     dialog.get_by_label("File", exact=True).set_input_files(file)
     dialog.get_by_role("button", name="Try").click()
-    expect(dialog.get_by_role("status")).to_contain_text("1000 rows: 1000 new", timeout=60_000)
-    dialog.get_by_role("button", name="Import 1000 rows").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1,000 rows: 1,000 new", timeout=60_000)
+    dialog.get_by_role("button", name="Import 1,000 rows").click()
     dialog.get_by_role("button", name="Close").last.click()
     page.get_by_role("link", name="Events").first.click()
-    expect(page.locator(".toasts .notes")).to_contain_text("1000 created", timeout=60_000)
+    expect(page.locator(".toasts .notes")).to_contain_text("1,000 created", timeout=60_000)
     assert plant.call("get_terminal_item", uid="many-999")["name"] == "\u6cf5 999"
     imported = {"where_and": [["uid", "like", "many-%"]]}
     assert plant.call("delete_terminals", filter=imported, expected=1_000)["changed"] == 1_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,13 @@ def test_terminals_are_tagged_together_and_by_what_the_filter_finds(admin: Tab, 
     tagged = [each["uid"] for each in plant.call("get_terminal_list", tags=["metering"], page_size=100)]
     assert len(tagged) == 4
     assert all(each.startswith("demo-meter") for each in tagged)
+    admin.open("#/terminals")
+    admin.page.get_by_label("Tag", exact=True).fill("metering")
+    admin.page.wait_for_url(re.compile("tag=metering"))
+    expect(admin.page.get_by_role("row")).to_have_count(5)
+    expect(admin.page.locator("#terminal-tags option")).to_have_count(2)
+    admin.page.get_by_label("Tag", exact=True).fill("")
+    expect(admin.page.get_by_role("row").nth(6)).to_be_visible()
 
 
 def test_terminals_are_out_of_service_with_a_reason_and_back(admin: Tab, plant: DemoPlant) -> None:
@@ -246,6 +254,41 @@ def test_an_import_is_tried_first_and_says_which_cell_is_wrong(admin: Tab, plant
     dialog.get_by_role("button", name="Import 1 row").click()
     expect(dialog).to_have_count(0)
     assert plant.call("get_terminal_item", uid="import-1")["name"] == "Pump one"
+
+
+def test_a_long_file_is_imported_whole_and_its_dialog_may_be_closed(
+    admin: Tab, plant: DemoPlant, tmp_path: Path
+) -> None:
+    config = plant.call("get_terminal_config_list")[0]["uid"]
+    head = "uid,name,type,config_id,mode,username,pin,access,created_by"
+    rows = [f"many-{n},\u6cf5 {n},Other,{config},pwd,many-{n},pin-of-{n:08},all,1" for n in range(1_000)]
+    file = tmp_path / "many.csv"
+    file.write_text(
+        "\n".join([head, *rows, rows[-1].replace("many-999,", "many-1000,").replace("pwd", "sideways")]), "utf-16"
+    )
+    page = admin.page
+    admin.open("#/terminals")
+    page.get_by_role("button", name="Import").click()
+    dialog = page.get_by_role("dialog", name="Import terminals")
+    dialog.get_by_label("File", exact=True).set_input_files(file)
+    expect(dialog).to_contain_text(re.compile(r"many\.csv, 1\d\d kB"))
+    expect(dialog.get_by_label("Rows")).to_have_count(0)
+    dialog.get_by_role("button", name="Try").click()
+    row = dialog.get_by_role("row").nth(1)
+    wrong = ["1002", "mode", "sideways", re.compile("sideways|pwd")]
+    expect(row.get_by_role("cell")).to_have_text(wrong, timeout=60_000)
+    dialog.get_by_label("File", exact=True).dispatch_event("cancel")  # whoever gives up choosing stays in the dialog
+    file.write_text("\n".join([head, *rows]), "utf-16")
+    dialog.get_by_label("File", exact=True).set_input_files(file)
+    dialog.get_by_role("button", name="Try").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1,000 rows: 1,000 new", timeout=60_000)
+    dialog.get_by_role("button", name="Import 1,000 rows").click()
+    dialog.get_by_role("button", name="Close").last.click()
+    page.get_by_role("link", name="Events").first.click()
+    expect(page.locator(".toasts .notes")).to_contain_text("1,000 created", timeout=60_000)
+    assert plant.call("get_terminal_item", uid="many-999")["name"] == "\u6cf5 999"
+    imported = {"where_and": [["uid", "like", "many-%"]]}
+    assert plant.call("delete_terminals", filter=imported, expected=1_000)["changed"] == 1_000
 
 
 def test_an_unknown_terminal_is_registered_in_one_step(admin: Tab) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browser import Tab, open_tab
@@ -88,6 +91,50 @@ _DRAWN = """
 """How many pixels of the first curve's colour stand in the row that has most."""
 
 
+def test_a_week_before_is_said_drawn_and_taken_away_beside_what_is_now(admin: Tab, plant: DemoPlant) -> None:
+    page = open_object(admin, plant)
+    page.get_by_role("button", name="Last week").click()
+    expect(page.locator(".legend button").first).to_contain_text(re.compile(r"°C last week [\d.]+ °C"))
+    page.get_by_role("button", name="Table").click()
+    expect(page.locator(".chart-values th").last).to_contain_text("a week before")
+    with page.expect_download() as values:
+        page.get_by_role("button", name="CSV").click()
+    head, *rows = csv.reader(Path(values.value.path()).read_text(encoding="utf-8-sig").splitlines())
+    assert head[-1] == f"{head[-1 - (len(head) - 2) // 2]}, a week before"
+    assert all(any(row[column] for row in rows) for column in range(len(head)))
+
+
+def test_the_pointer_names_what_happened(admin: Tab, plant: DemoPlant) -> None:
+    own = object_id(plant, "Bottling line 1")
+    event = plant.call("get_event_list", where_and=[["object_id", "=", own]], page_size=1)["data"][0]
+    at, around = datetime.strptime(event["created"], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC), timedelta(minutes=30)
+    span = {"from": f"{at - around:%Y-%m-%dT%H:%M:%SZ}", "to": f"{at + around:%Y-%m-%dT%H:%M:%SZ}"}
+    page = open_object(admin, plant, "Bottling line 1", f"?{urlencode(span)}")
+    expect(page.get_by_role("region", name="Events and labels")).to_contain_text(event["label_en"])
+    expect(page.locator(".legend")).not_to_contain_text(event["label_en"])
+    area = page.locator(".chart .u-over").bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 60)
+    expect(page.locator(".legend")).to_contain_text(event["label_en"])
+
+
+def test_a_link_keeps_the_place_and_scale_of_the_map(admin: Tab) -> None:
+    page = admin.page
+    admin.open("#/objects?view=map")
+    scale = page.locator(".map-scale")
+    first = scale.inner_text()
+    page.get_by_role("button", name="Closer").click()
+    page.get_by_role("button", name="Closer").click()
+    page.wait_for_url(re.compile("at="))
+    closer = scale.inner_text()
+    assert closer != first
+    page.reload()
+    expect(scale).to_have_text(closer)
+    page.locator(".map-tools").get_by_role("button", name="All").click()
+    expect(scale).to_have_text(first)
+    page.wait_for_url(re.compile(r"view=map$"))
+
+
 def test_a_value_that_did_not_change_in_the_time_that_is_shown_is_drawn(admin: Tab, plant: DemoPlant) -> None:
     (chiller,) = plant.call("get_object_list", where_and=[["name", "like", "Chiller 2%"]])["data"]
     admin.open(f"#/objects/{chiller['id']}?key=SETPOINT&span=3600000")
@@ -138,6 +185,7 @@ def test_a_command_is_checked_sent_once_and_followed_to_the_answer(admin: Tab, p
     dialog.get_by_role("button", name="Check").click()
     expect(dialog).to_contain_text("= 6.75?")
     expect(dialog).to_contain_text("Present value")
+    expect(dialog).to_contain_text("It expires if the terminal has not acknowledged it within 24 h")
     dialog.get_by_role("button", name="Send now").dblclick()
     expect(dialog.get_by_role("status")).to_contain_text("answered", timeout=30_000)
     sent = plant.call("get_command_list", terminal_id="demo-chiller-1")["data"]

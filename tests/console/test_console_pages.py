@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
+import time
+from typing import Any
 
 import pytest
 from browser import Tab, open_tab
@@ -11,6 +14,8 @@ from demo_plant import DemoPlant
 from playwright.sync_api import Browser, expect
 from routes import ROUTES
 
+from mqtt_bytes import login
+from running import wait_for
 from support import require_program
 
 HOSTILE = {
@@ -37,6 +42,22 @@ def test_the_overview_says_what_needs_a_person_and_leads_there(admin: Tab) -> No
     todo.get_by_role("link", name="Why").first.click()
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("Boiler house meter")
     expect(admin.page.get_by_text("compare the record's pin with the terminal's")).to_be_visible()
+
+
+def test_a_limit_that_is_reached_is_said_in_words_and_leads_to_what_it_counts(tab: Tab, plant: DemoPlant) -> None:
+    plant.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+    company = next(each for each in plant.call("get_company_list")["data"] if each["name"].startswith("Demo Works"))
+    try:
+        plant.call("update_company", uid=company["uid"], limit_record_bytes=1_000)
+        tab.login("demo-admin", plant.password("demo-admin"))
+        row = tab.page.locator(".todo li", has_text="quota")
+        expect(row).to_contain_text(re.compile(r"records: [\d.]+ (k|M)B of 1 kB used"))
+        expect(row).to_contain_text("may raise limits.company_record_bytes")
+        row.get_by_role("link", name="Open").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Terminals")
+    finally:
+        plant.call("update_company", uid=company["uid"], limit_record_bytes=0)
+        plant.login("demo-admin", plant.password("demo-admin"))
 
 
 def test_a_company_sees_the_rate_of_its_own_reports(admin: Tab) -> None:
@@ -154,6 +175,95 @@ def test_the_commands_that_connect_a_terminal_do(admin: Tab, plant: DemoPlant) -
     text = admin.page.locator(".code pre").first.inner_text()
     assert f"-p {plant.mqtt} -i demo-spare -u demo-spare -P {plant.password('demo-spare')}" in text
     assert "-t g/demo-spare/r" in text
+
+
+def test_a_terminal_with_a_certificate_is_told_to_show_that(admin: Tab, plant: DemoPlant) -> None:
+    plant.add_terminal("sealed-1", plant.add_config("sealed"), mode="cert")
+    admin.open("#/terminals/sealed-1?tab=connect")
+    shown = admin.page.get_by_role("region", name="How to connect this terminal")
+    expect(shown).to_contain_text("It logs in with its certificate, over TLS")
+    expect(shown).to_contain_text("The platform listens for no MQTT over TLS")
+    expect(shown.locator(".code")).to_have_count(0)
+    expect(shown.get_by_text("User name", exact=True)).to_have_count(0)
+    admin.open("#/terminals/demo-spare?tab=connect")
+    expect(shown.locator(".facts").first).to_have_text(
+        f"Client iddemo-spareUser namedemo-sparePin{plant.password('demo-spare')}"
+    )
+
+
+def test_the_band_of_a_terminal_has_the_reason_of_each_break(admin: Tab, plant: DemoPlant) -> None:
+    plant.add_terminal("breaks-1", plant.add_config("breaks"))
+    for number in range(6):
+        with socket.create_connection(("127.0.0.1", plant.mqtt)) as connection:
+            connection.sendall(login("breaks-1", "u-breaks-1", "pin-breaks-1"))
+            assert connection.recv(4) == b"\x20\x02\x00\x00"
+            if number == 5:
+                connection.sendall(b"\xe0\x00")  # DISCONNECT
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+    wait_for(lambda: len([each for each in _bands(plant, "breaks-1") if each["state"] == "offline"]) >= 6, "six breaks")
+    reasons = [each["reason"] for each in _bands(plant, "breaks-1") if each["state"] == "offline"][::-1]
+    admin.open("#/terminals/breaks-1")
+    breaks = admin.page.get_by_role("list", name="Breaks").get_by_role("listitem")
+    expect(breaks).to_have_count(4)
+    admin.page.get_by_role("button", name=f"All {len(reasons)} breaks").click()
+    expect(breaks).to_have_text(
+        [re.compile(rf"offline{f': {re.escape(each)}' if each else ''} \(\d+ (s|min)\)") for each in reasons]
+    )
+    assert reasons[0] == "disconnected"
+    assert len(set(reasons)) > 1
+    assert admin.accessibility() == []
+
+
+def _bands(plant: DemoPlant, uid: str) -> list[dict[str, Any]]:
+    hour = 3_600
+    times = {
+        name: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + off))
+        for name, off in (("start_time", -hour), ("end_time", hour))
+    }
+    return list(plant.call("get_presence_list", terminal_id=uid, **times))
+
+
+_SOUNDS = """
+window.sounds = 0;
+const own = AudioContext.prototype.createOscillator;
+AudioContext.prototype.createOscillator = function () { window.sounds += 1; return own.call(this); };
+"""
+
+
+def test_what_is_new_is_counted_and_heard_on_other_pages_too(plant: DemoPlant, browser: Browser) -> None:
+    tab = open_tab(browser, plant.url)
+    tab.page.add_init_script(_SOUNDS)
+    tab.open()
+    tab.login("demo-admin", plant.password("demo-admin"))
+    tab.page.get_by_label("Sound for what is new").check()
+    assert tab.run("window.sounds") == 2
+    tab.open("#/terminals")
+    expect(tab.page).to_have_title(re.compile(r"^\(\d+\) Terminals · Terrazzo$"))
+    for number in range(10):  # others come meanwhile, and the count falls
+        _refuse(plant, f"news-{number}")
+        wait_for(lambda: _is_counted(tab, plant), "the count of the menu", timeout_s=60)
+        if tab.run("window.sounds") >= 4:
+            break
+    assert tab.run("window.sounds") >= 4
+    assert tab.complaints() == []
+    tab.page.context.close()
+
+
+def _refuse(plant: DemoPlant, uid: str) -> None:
+    plant.add_terminal(uid, plant.call("get_terminal_config_list")[0]["uid"])
+    with socket.create_connection(("127.0.0.1", plant.mqtt)) as connection:
+        connection.sendall(login(uid, f"u-{uid}", "wrong"))
+        assert connection.recv(4)[3] != 0
+
+
+def _is_counted(tab: Tab, plant: DemoPlant) -> bool:
+    """Whether the menu and the title say how many things there are to do now."""
+    now = plant.call("get_attention", entries=1)
+    stopped = sum(now["terminals"][name] for name in ("away", "silent", "refused"))
+    count = stopped + now["events"]["count"] + now["labels"]["count"] + now["commands"]["expired"] + len(now["quotas"])
+    shown = tab.page.locator("nav.side .count").inner_text()
+    return shown == str(count) and tab.page.title() == f"({count}) Terminals · Terrazzo"
 
 
 def test_what_a_terminal_may_publish_and_hear_stands_by_its_record(admin: Tab, plant: DemoPlant) -> None:

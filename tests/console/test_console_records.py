@@ -147,6 +147,41 @@ def test_files_of_an_object_are_added_opened_and_removed(admin: Tab, plant: Demo
     assert [each for each in uploads.rglob("*") if each.is_file() and each.read_bytes() in named.values()] == []
 
 
+def test_an_upload_says_how_many_bytes_have_left_and_goes_on_where_the_page_is_left(
+    admin: Tab, plant: DemoPlant, tmp_path: Path
+) -> None:
+    number = object_id(plant, "Chiller 2")
+    admin.open(f"#/objects/{number}")
+    page = admin.page
+    card = page.get_by_role("region", name="Files")
+    large, stopped = tmp_path / "Curves <b>of a year.txt", tmp_path / "stopped.txt"
+    for file in (large, stopped):
+        file.write_bytes(b"21.5\n" * 600_000)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 30_000}
+    network = page.context.new_cdp_session(page)
+    network.send("Network.emulateNetworkConditions", slow)
+    card.locator("input[type=file]").set_input_files(large)
+    under_way = page.locator(".toasts .work")
+    expect(under_way).to_contain_text(re.compile(r"Curves <b>of a year\.txt.* [\d.]+ (k|M)B of 3\.0 MB", re.DOTALL))
+    assert admin.accessibility() == []
+    page.get_by_role("link", name="Terminals").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Terminals")
+    expect(under_way).to_have_count(1)
+    network.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
+    expect(page.locator(".toasts .notes")).to_contain_text("1 file added")
+    expect(under_way).to_have_count(0)
+    admin.open(f"#/objects/{number}")
+    expect(card.locator("li")).to_contain_text("Curves <b>of a year.txt")
+    network.send("Network.emulateNetworkConditions", slow)
+    card.locator("input[type=file]").set_input_files(stopped)
+    page.get_by_role("button", name="Stop: stopped.txt").click()
+    expect(under_way).to_have_count(0)
+    network.detach()
+    expect(card.locator("input[type=file]")).to_be_enabled()
+    expect(card.get_by_role("alert")).to_have_count(0)
+    expect(card.locator("li")).to_have_count(1)
+
+
 def test_who_may_only_look_sees_files_and_writes_nothing(tab: Tab, plant: DemoPlant) -> None:
     tab.login("demo-viewer", plant.password("demo-viewer"))
     tab.open(f"#/objects/{object_id(plant, 'Chiller 1')}")

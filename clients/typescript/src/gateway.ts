@@ -1,5 +1,6 @@
 /** The gateway over HTTP: one call for each action, typed by the platform's own description (`/openapi.json`). */
 import type { components } from "./generated/api.d.ts";
+import type { Telling } from "./sending.ts";
 
 type Schemas = components["schemas"];
 type AnswerKey = Extract<keyof Schemas, `${string}.answer`>;
@@ -89,6 +90,24 @@ interface AnyEnvelope {
   commands?: string[];
 }
 
+/** How far an import is: `send` counts bytes, `check` and `write` rows. */
+export interface ImportStep {
+  stage: "send" | "read" | "check" | "write";
+  done: number;
+  total: number;
+}
+
+export interface ImportOptions {
+  /** `create` takes new records only, and is what is done without it. */
+  mode?: "create" | "upsert";
+  /** Only says what would be done. */
+  isDry?: boolean;
+  onStep?: (step: ImportStep) => void;
+}
+
+/** What can be imported from a file. */
+export type Importable = Extract<Action, `import_${string}`> extends `import_${infer E}` ? E : never;
+
 /** Actions whose result is curves, by key. */
 export type CurveAction = "get_mosaic_chart" | "get_wall_chart";
 
@@ -98,7 +117,7 @@ export interface Columns {
   values: number[];
 }
 
-const SLOWEST_BYTES_MS = 16; // that a file is sent with: 16 kB a second
+const IMPORT_QUIET_MS = 600_000; // imports of a company take turns
 
 const COLUMNS = "application/vnd.terrazzo.columns";
 
@@ -173,11 +192,31 @@ export class Gateway {
     });
   }
 
-  /** Uploads a file; its record. */
-  async upload(file: File, signal?: AbortSignal): Promise<{ uid: string; name: string; url: string }> {
+  /** Uploads a file; its record. `onSent` hears of the bytes that have left. */
+  async upload(file: File, signal?: AbortSignal, onSent: (bytes: number) => void = () => undefined): Promise<{ uid: string; name: string; url: string }> {
     const path = `object/api/v1/file/upload?${new URLSearchParams({ name: file.name }).toString()}`;
-    const { result } = await this.envelope(path, file, signal);
+    const { result } = await this.attempt(path, signal, async () => opened(await this.tell(path, file, { onSent }, signal), signal));
     return result as { uid: string; name: string; url: string };
+  }
+
+  /** Imports a file of records (CSV, JSON, JSON lines), all or none; the report. A refusal has the report as its `result`. */
+  async importFile<E extends Importable>(entity: E, file: Blob, { mode = "create", isDry = false, onStep }: ImportOptions = {}, signal?: AbortSignal): Promise<Result<`import_${E}`>> {
+    const query = { mode, dry_run: isDry ? "1" : "0", progress: "1" };
+    const path = `bulk/${entity}?${new URLSearchParams(query).toString()}`;
+    const telling = {
+      quietMs: IMPORT_QUIET_MS,
+      onSent: (bytes: number) => onStep?.({ stage: "send", done: bytes, total: file.size }),
+      onText: (text: string) => {
+        const step = lastStep(text);
+        if (step) onStep?.(step);
+      },
+    };
+    const { result } = await this.attempt(path, signal, async () => {
+      const response = await this.tell(path, file, telling, signal);
+      const lines = (await response.text()).trimEnd().split("\n"); // the last is the envelope
+      return opened(new Response(lines.at(-1) ?? "", { status: response.status, headers: response.headers }), signal);
+    });
+    return result as Result<`import_${E}`>;
   }
 
   /** What a request is sent with to show who asks. */
@@ -194,15 +233,26 @@ export class Gateway {
     return this.attempt(path, signal, async () => opened(await this.ask(path, fields, "application/json", signal), signal));
   }
 
+  /** Posts a file, and says how far it is. */
+  private async tell(path: string, file: Blob, telling: Omit<Telling, "signal" | "quietMs"> & { quietMs?: number }, signal?: AbortSignal): Promise<Response> {
+    const headers = { ...this.shown(), Accept: "application/json", "Content-Type": "application/octet-stream" };
+    const { sendTold } = await import("./sending.ts");
+    try {
+      return await sendTold(this.base + path, headers, file, { quietMs: this.timeoutMs, ...telling, signal });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw isUnsent(error) ? new NotSent(error) : new Unreachable(error);
+    }
+  }
+
   private async ask(path: string, fields: object | undefined, accept: string, signal?: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { ...this.shown(), Accept: accept };
-    const limit = AbortSignal.timeout(this.timeoutMs + (fields instanceof Blob ? fields.size / SLOWEST_BYTES_MS : 0));
+    const limit = AbortSignal.timeout(this.timeoutMs);
     const init: RequestInit = { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
     if (fields !== undefined) {
-      const isFile = fields instanceof Blob;
-      headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
+      headers["Content-Type"] = "application/json";
       init.method = "POST";
-      init.body = isFile ? fields : JSON.stringify(fields);
+      init.body = JSON.stringify(fields);
     }
     try {
       return await fetch(this.base + path, init);
@@ -234,6 +284,13 @@ async function opened(response: Response, signal?: AbortSignal): Promise<AnyEnve
   const after = Number(response.headers.get("Retry-After") ?? NaN);
   const retryAfterS = after >= 0 ? after : undefined;
   throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result, envelope.reason, retryAfterS);
+}
+
+/** The newest whole line of progress in an answer that is still coming. */
+function lastStep(text: string): ImportStep | null {
+  const start = text.lastIndexOf('{"progress":');
+  const end = text.indexOf("\n", start);
+  return start < 0 || end < 0 ? null : (JSON.parse(text.slice(start, end)) as { progress: ImportStep }).progress;
 }
 
 /** Curves out of `application/vnd.terrazzo.columns`. */

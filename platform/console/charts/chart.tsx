@@ -10,8 +10,8 @@ import { keepFile, picture } from "./export.ts";
 import { listen } from "./gestures.ts";
 import { HOUR_MS, WEEK_MS, type ChartView } from "./link.ts";
 import { Plot, type Line, type Mark } from "./plot.ts";
-import { csvText, valueRows } from "./rows.ts";
 import { axesOf, numberText, type Variable } from "./value-axis.ts";
+import { keepValues, Values } from "./value-table.tsx";
 import { pan, zoom, type Range } from "./window.ts";
 import { w } from "./words.ts";
 
@@ -42,8 +42,8 @@ const SPANS: [ms: number, isDays: boolean][] = [
 ];
 const COLORS = 6;
 const NO_LINE: Line = { curve: EMPTY, color: "transparent", axis: 0, isFaint: false, isStepped: false, shiftMs: 0 }; // axes without curves
-const ROWS_MAX = 500;
-const FILE_ROWS_MAX = 1_000_000;
+const NEAR_PX = 5;
+const MARKS_NAMED = 3;
 
 export function Chart(props: ChartProps) {
   const { variables, view, isBare = false } = props;
@@ -65,7 +65,7 @@ export function Chart(props: ChartProps) {
       <div ref={host} class="chart" tabIndex={0} role="group" aria-label={props.title} title={isBare ? undefined : t(w.keys)} />
       {error !== null && <Problem error={error} retry={() => now?.again()} />}
       {!variables.length && <p class="dim">{t(w.noKeys)}</p>}
-      {view.table && now && <Values {...props} model={now} />}
+      {view.table && now && <Values variables={variables} view={view} model={now} />}
     </div>
   );
 }
@@ -83,6 +83,7 @@ class Model {
   private followed = "";
   private unfollow: (() => void) | undefined;
   private isMoving = false;
+  private hasNews = false; // values that the legend does not say yet
   private readonly line = document.createElement("div");
   private readonly chosen = document.createElement("div");
   private readonly host: HTMLElement;
@@ -136,10 +137,29 @@ class Model {
     return this.data.curve(key);
   }
 
+  /** The curve of a week before, where it stands in the view that is compared with it. */
+  curveBefore(key: string): Curve {
+    const { times, values } = this.before.curve(key);
+    return { times: times.map((at) => at + WEEK_MS), values };
+  }
+
   /** The value of a variable at an instant, or the newest one of the view. */
   valueAt(key: string, at: number | null): number | null {
     const { times, values } = this.data.curve(key);
-    return values[indexAt(times, at ?? this.shown.to)] ?? null;
+    const newest = this.props.view.live ? Infinity : this.shown.to;
+    return values[indexAt(times, at ?? newest)] ?? null;
+  }
+
+  /** The value a week before. */
+  valueBefore(key: string, at: number | null): number | null {
+    const { times, values } = this.before.curve(key);
+    return values[indexAt(times, (at ?? this.shown.to) - WEEK_MS)] ?? null;
+  }
+
+  /** What happened so near to an instant that a pointer there means it. */
+  marksAt(at: number): Mark[] {
+    const near = ((this.shown.to - this.shown.from) / Math.max(1, this.host.clientWidth)) * NEAR_PX;
+    return (this.props.marks ?? []).filter((each) => at >= each.at - near && at <= (each.to ?? each.at) + near);
   }
 
   get canvas(): HTMLCanvasElement | null {
@@ -168,6 +188,7 @@ class Model {
     if (!wanted) return;
     const onValue = (key: string, at: number, value: number): void => {
       this.data.add(key, at, value);
+      this.hasNews = true;
       this.schedule();
     };
     this.unfollow = this.props.source.follow?.(this.keys, onValue, () => this.again());
@@ -182,6 +203,8 @@ class Model {
 
   private tick(): void {
     if (!this.props.view.live || this.isMoving || document.hidden) return;
+    if (this.hasNews) this.redraw();
+    this.hasNews = false;
     const moved = rangeOf(this.props.view);
     const pixel = (moved.to - moved.from) / Math.max(100, this.host.clientWidth);
     if (Math.abs(moved.to - this.shown.to) < pixel / 2) return;
@@ -298,6 +321,31 @@ function lineColors(): string[] {
   return Array.from({ length: COLORS }, (_, index) => css.getPropertyValue(`--s${index + 1}`).trim());
 }
 
+/** What it was a week before. */
+function Before({ variable, value }: { variable: ChartVariable; value: number | null }) {
+  if (value === null) return null;
+  return (
+    <span class="dim" title={t(w.weekHint)}>
+      {t(w.weekValue, { value: valueText(variable, value) })}
+    </span>
+  );
+}
+
+/** What the pointer is at, of what happened. */
+function Marks({ marks }: { marks: readonly Mark[] }) {
+  return (
+    <span class="line">
+      {marks.slice(0, MARKS_NAMED).map((each) => (
+        <span key={`${each.at}${each.name}`} class="line">
+          <i class="swatch" style={{ background: each.color }} />
+          <bdi>{each.name.slice(0, 80)}</bdi>
+        </span>
+      ))}
+      {marks.length > MARKS_NAMED && <span class="dim">{`+${marks.length - MARKS_NAMED}`}</span>}
+    </span>
+  );
+}
+
 /** A value as it is read: its state's name, or the number with its decimals and unit. */
 export function valueText(variable: ChartVariable, value: number | null): string {
   if (value === null) return "–";
@@ -341,7 +389,7 @@ function Tools({ view, onView, model, title, variables }: PartProps) {
       <button class="small" onClick={() => void keepPicture(title, variables, model)}>
         {t(w.png)}
       </button>
-      <button class="small" onClick={() => keepValues(title, variables, model)}>
+      <button class="small" onClick={() => keepValues(title, variables, model, view.compare)}>
         {t(w.csv)}
       </button>
     </div>
@@ -366,15 +414,6 @@ async function keepPicture(title: string, variables: ChartVariable[], model: Mod
   keepFile(await picture(model.canvas, head, legend, read("--card"), read("--text")), `${title}.png`);
 }
 
-function keepValues(title: string, variables: ChartVariable[], model: Model | null): void {
-  if (!model) return;
-  const rows = valueRows(variables.map((each) => model.curve(each.key)), model.shown, FILE_ROWS_MAX);
-  const text = csvText(variables.map(columnName), rows, clock.zone.value);
-  keepFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${title}.csv`);
-}
-
-const columnName = (each: ChartVariable): string => `${each.name || each.key}${each.unit ? ` [${each.unit}]` : ""}`;
-
 function Legend({ variables, view, onView, model, isBare }: PartProps) {
   const at = cursor.value;
   const range = model?.shown ?? rangeOf(view);
@@ -394,50 +433,16 @@ function Legend({ variables, view, onView, model, isBare }: PartProps) {
           onClick={() => toggle(each.key)}
         >
           <i class={`swatch s${(index % COLORS) + 1}`} />
-          <bdi>{each.name || each.key}</bdi> <b>{valueText(each, model?.valueAt(each.key, isWithin ? at : null) ?? null)}</b>
+          <bdi>{each.name || each.key}</bdi> <b>{valueText(each, model?.valueAt(each.key, isWithin ? at : null) ?? null)}</b>{" "}
+          {view.compare && <Before variable={each} value={model?.valueBefore(each.key, isWithin ? at : null) ?? null} />}
         </button>
       ))}
+      {isWithin && <Marks marks={model?.marksAt(at) ?? []} />}
       {!isBare && (
         <span class="dim legend-time">
           {isWithin ? clock.format(at) : `${clock.format(range.from)} – ${clock.format(range.to)}`} {clock.offset.value}
         </span>
       )}
-    </div>
-  );
-}
-
-function Values({ variables, model }: PartProps & { model: Model }) {
-  const rows = valueRows(variables.map((each) => model.curve(each.key)), model.shown, ROWS_MAX).reverse();
-  if (!rows.length) return <p class="dim">{t(w.noValues)}</p>;
-  return (
-    <div class="scroll chart-values" tabIndex={0} role="region" aria-label={t(w.table)}>
-      <table>
-        <thead>
-          <tr>
-            <th>
-              {t(w.time)} {clock.offset.value}
-            </th>
-            {variables.map((each) => (
-              <th key={each.key} class="num">
-                <bdi>{columnName(each)}</bdi>
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.at}>
-              <td class="nowrap">{clock.format(row.at)}</td>
-              {row.values.map((value, index) => (
-                <td key={index} class="num">
-                  {value === null ? "" : (variables[index]?.stateName?.(value) ?? numberText(value, variables[index]?.decimals ?? null))}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {rows.length === ROWS_MAX && <p class="dim">{t(w.newest, { n: ROWS_MAX })}</p>}
     </div>
   );
 }

@@ -20,6 +20,8 @@ export interface Mark {
   at: number;
   to: number | null;
   color: string;
+  /** What it is called, where a pointer is at it. */
+  name: string;
 }
 
 /** Looks and place. */

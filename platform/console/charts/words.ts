@@ -12,6 +12,8 @@ export const w = words({
   liveHint: ["Follow the clock", "跟随时钟"],
   week: ["Last week", "上周"],
   weekHint: ["Compare with a week before", "与一周前比较"],
+  weekValue: ["last week {value}", "上周 {value}"],
+  weekBefore: ["{name}, a week before", "{name}，一周前"],
   table: ["Table", "表格"],
   png: ["PNG", "PNG"],
   csv: ["CSV", "CSV"],

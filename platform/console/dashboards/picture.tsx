@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, isWall, upload } from "../shell/api.ts";
 import { tellError } from "../shell/toasts.tsx";
+import { isStop } from "../shell/work.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
 
@@ -31,7 +32,7 @@ export function PictureChoice({ uid, onChange }: { uid: string; onChange: (uid: 
     try {
       onChange((await upload(file)).uid);
     } catch (error) {
-      tellError(error);
+      if (!isStop(error)) tellError(error);
     } finally {
       setBusy(false);
     }

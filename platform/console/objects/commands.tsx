@@ -2,8 +2,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
 import { CommandReason, CommandState } from "../commands/state.tsx";
-import { Age, Card, Dialog, Field, Name, Problem } from "../parts/basics.tsx";
-import { call, may, page, sendCommand } from "../shell/api.ts";
+import { Age, Card, Dialog, Field, Name, Problem, sinceText } from "../parts/basics.tsx";
+import { call, may, page, sendCommand, session } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { keptReason } from "../words/kept-reasons.ts";
@@ -161,6 +161,7 @@ function Sending({ row, control, onClose }: { row: ObjectItem; control: Control;
             </span>
           </label>
         )}
+        {(step === "checking" || step === "sending") && <p class="dim">{t(w.expiresIn, { time: sinceText(1_000 * (session.value?.command_expiry_s ?? 0)) })}</p>}
         {error !== undefined && <Problem error={error} />}
         {step === "following" && <Followed row={row} uid={uid} />}
         <footer>

@@ -1,11 +1,12 @@
 /** The files of an object: opened and saved by everybody; administrators add some and remove them. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { Card, Name, Problem } from "../parts/basics.tsx";
 import { Ask } from "../parts/forms.tsx";
 import { may, page, pathPage, send, upload } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
-import { tell } from "../shell/toasts.tsx";
+import { tell, tellError } from "../shell/toasts.tsx";
+import { isStop } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { attach, detach, discard, type FileAsk, MOST_FILES, ownAddress, readFiles, type StoredFile } from "./attached.ts";
@@ -67,9 +68,11 @@ function StoredLink({ file }: { file: StoredFile }) {
   );
 }
 
-/** Uploads files one after the other, with what is under way; what was uploaded and could not be attached does not stay. */
+/** Uploads files one after the other, with what is under way, though the page is left meanwhile; what was uploaded and could not be attached does not stay. */
 function Adding({ row, room, onDone, onFail }: { row: ObjectItem; room: number; onDone: () => void; onFail: (failure: unknown) => void }) {
   const [at, setAt] = useState("");
+  const isLeft = useRef(false);
+  useEffect(() => () => void (isLeft.current = true), []);
   const add = async (chosen: readonly File[]): Promise<void> => {
     const kept: StoredFile[] = [];
     onFail(undefined);
@@ -82,7 +85,7 @@ function Adding({ row, room, onDone, onFail }: { row: ObjectItem; room: number; 
       await attach(ASK, row, kept);
       tell(t(w.filesAdded, { n: kept.length }));
     } catch (error) {
-      onFail(error);
+      if (!isStop(error)) (isLeft.current ? tellError : onFail)(error); // it goes on where the page is left
       for (const { uid } of kept) await discard(ASK, uid).catch(() => undefined); // it is said already why
     } finally {
       setAt("");

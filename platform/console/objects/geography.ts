@@ -64,6 +64,19 @@ function kept(view: MapView): MapView {
   return { ...view, x: Math.max(0, Math.min(1, view.x)), y: Math.max(0, Math.min(1, view.y)) };
 }
 
+/** A view as text in an address: its middle in the world's square, and pixels of the world. */
+export function writeView({ x, y, size }: MapView): string {
+  return [x.toFixed(8), y.toFixed(8), Math.round(size)].join(",");
+}
+
+/** The view that an address tells of; null where it tells of none. */
+export function readView(text: string): MapView | null {
+  const match = /^([01]\.\d{1,8}),([01]\.\d{1,8}),(\d{1,9})$/.exec(text);
+  if (!match) return null;
+  const size = Number(match[3]);
+  return kept({ x: Number(match[1]), y: Number(match[2]), size: Math.max(SIZE_LEAST, Math.min(SIZE_MOST, size)) });
+}
+
 const EARTH_M = 40_075_016.7; // around the equator, WGS 84
 
 /** A round length in metres and its pixels, about `wanted` long, in the middle of a view. */

@@ -49,7 +49,7 @@ export function ObjectList() {
   return (
     <>
       <Head title={t(w.title)} sub={shown ? t(w.sub, { n: shown.total }) : ""}>
-        <button onClick={() => replaceQuery({ view: isMap ? undefined : "map" })}>{t(isMap ? w.list : w.map)}</button>
+        <button onClick={() => replaceQuery({ view: isMap ? undefined : "map", at: undefined })}>{t(isMap ? w.list : w.map)}</button>
         {may("admin") && <button onClick={() => setAdding(true)}>{t(editing.add)}</button>}
       </Head>
       {isAdding && <ObjectDialog onClose={() => setAdding(false)} />}

@@ -4,12 +4,12 @@ import fine from "world-atlas/land-50m.json";
 import coarse from "world-atlas/land-110m.json";
 import { Card, Empty, Name, Problem } from "../parts/basics.tsx";
 import { page, session } from "../shell/api.ts";
-import { useBusy, useLive, useLoad } from "../shell/hooks.ts";
+import { useBusy, useLive, useLoad, useRested } from "../shell/hooks.ts";
 import { shownTheme } from "../shell/preferences.ts";
-import { link } from "../shell/routes.ts";
+import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
-import { fit, markersOf, moved, parseGis, type Point, project, type Ring, ringsOf, scaleBar, tilesOf, zoomed, type MapView, type Marker } from "./geography.ts";
+import { fit, markersOf, moved, parseGis, type Point, project, readView, type Ring, ringsOf, scaleBar, tilesOf, writeView, zoomed, type MapView, type Marker } from "./geography.ts";
 import { Flags, type ObjectRow } from "./list.tsx";
 import { w } from "./words.ts";
 
@@ -22,6 +22,7 @@ const STEP = 80;
 const CLOSEST = 256 * 2 ** 17; // some metres a pixel
 const BAR_PX = 120;
 const LISTED = 50;
+const REST_MS = 300; // of a view before the address has it: browsers bear few changes a second
 
 interface Placed {
   point: Point;
@@ -46,6 +47,8 @@ export function ObjectMap({ conditions }: { conditions: Conditions }) {
         {t(w.mapCount, { n: placed.length })}
         {without > 0 && ` · ${t(w.mapWithout, { n: without })}`}
         {(found.data?.total ?? 0) > rows.length && ` · ${t(w.mapCut, { n: MOST })}`}
+        {` · ${t(w.mapPlans)} `}
+        <a href={link(["dashboards"])}>{t(w.mapPlansTo)}</a>
       </p>
     </>
   );
@@ -98,7 +101,8 @@ function useCoasts(isFine: boolean): readonly Ring[] {
 function World({ placed }: { placed: readonly Placed[] }) {
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
-  const [view, setView] = useState<MapView | null>(null);
+  const [view, setView] = useState<MapView | null>(() => readView(route.value.query.get("at") ?? ""));
+  const rested = useRested(view, REST_MS);
   const [chosen, setChosen] = useState<readonly number[]>([]);
   useLayoutEffect(() => {
     const element = box.current;
@@ -109,6 +113,10 @@ function World({ placed }: { placed: readonly Placed[] }) {
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+  useEffect(() => {
+    const at = rested ? writeView(rested) : "";
+    if (at !== (route.value.query.get("at") ?? "")) replaceQuery({ at });
+  }, [rested]);
   const { width, height } = size;
   const whole = (): MapView => fit(placed.map((each) => each.point), width, height);
   const shown = view ?? whole();

@@ -292,8 +292,8 @@ function labelRow(row: { id: number; code: string; label_en: string; label_cn: s
 function markOf(row: Happening): Mark {
   const css = getComputedStyle(document.documentElement);
   const color = css.getPropertyValue(SEVERE.includes(row.severity) ? "--bad" : "--warn").trim();
-  if (row.kind === "event") return { at: clock.parse(row.at), to: null, color };
-  return { at: clock.parse(row.at), to: row.until ? clock.parse(row.until) : clock.now.peek(), color };
+  if (row.kind === "event") return { at: clock.parse(row.at), to: null, color, name: row.name };
+  return { at: clock.parse(row.at), to: row.until ? clock.parse(row.until) : clock.now.peek(), color, name: row.name };
 }
 
 function Happened({ rows }: { rows: Happening[] }) {

@@ -1,17 +1,18 @@
 /** What needs a person comes first; rates come after. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Bars, Card, dayBars, Empty, Head, Problem } from "../parts/basics.tsx";
 import { call, session } from "../shell/api.ts";
-import { menuCounts } from "../shell/app.tsx";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { go, link } from "../shell/routes.ts";
+import { needed } from "../shell/title.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Rates } from "./rates.tsx";
-import { chime, isLoud, SoundSwitch } from "./sound.tsx";
+import { SoundSwitch } from "./sound.tsx";
 import { Todo } from "./todo.tsx";
+import { waiting } from "./watch.tsx";
 import { w } from "./words.ts";
 
 export type Attention = Result<"get_attention">;
@@ -26,8 +27,9 @@ export function Page() {
   const { data, error, reload } = useLoad((abort) => call("get_attention", { entries: ENTRIES }, abort), [], READ_MS);
   const soon = useSeldom(reload, SETTLE_MS);
   useLive({ kinds: ["attention"] }, soon, soon);
-  const count = data ? waiting(data) : 0;
-  useNews(count);
+  useEffect(() => {
+    if (data) needed.value = waiting(data);
+  }, [data]);
   return (
     <>
       <Head title={t(titles.overview)} sub={who && t(who.is_super ? w.whoseAll : w.whose, { company: who.company })}>
@@ -129,23 +131,4 @@ function Days() {
       <Bars label={t(w.byDay)} bars={dayBars(data)} onChoose={(day) => go(link(["events"], { state: "all", day }))} />
     </Card>
   );
-}
-
-/** How many things there are to do. */
-export function waiting(data: Attention): number {
-  const { terminals, events, labels, commands, quotas, tasks } = data;
-  const stopped = terminals.away + terminals.silent + terminals.refused;
-  return stopped + events.count + labels.count + commands.expired + quotas.length + (tasks?.length ?? 0);
-}
-
-/** The count in the tab's title and the menu; a sound, where somebody wants one, when it rises. */
-function useNews(count: number): void {
-  const before = useRef<number | null>(null);
-  const [own] = useState(() => document.title);
-  useEffect(() => {
-    menuCounts.value = { ...menuCounts.value, overview: count };
-    document.title = `${count ? `(${count}) ` : ""}${t(titles.overview)} · Terrazzo`;
-    if (before.current !== null && count > before.current && isLoud.value) chime();
-    before.current = count;
-  }, [count, own]);
 }

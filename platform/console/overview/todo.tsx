@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { Age, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
 import { link } from "../shell/routes.ts";
-import { tell, tellError } from "../shell/toasts.tsx";
+import { bytesText, tell, tellError } from "../shell/toasts.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
 import { w as common } from "../words/common.ts";
 import { serverText, taskText } from "../words/server-text.ts";
@@ -58,14 +58,7 @@ export function Todo({ data, reload }: { data: Attention; reload: () => void }) 
 
 function machine(data: Attention): Item[] {
   const step = may("super") ? <a href={link(["machine"])}>{t(common.open)}</a> : null;
-  const found: Item[] = data.quotas.map((each) => ({
-    key: `quota-${each.limit}`,
-    kind: each.percent >= 100 ? "bad" : "warn",
-    word: t(w.quota),
-    what: t(w.quotaWhy, { limit: each.limit, has: each.has, most: each.most }),
-    since: null,
-    step: may("super") ? <a href={link(["access", "companies"])}>{t(common.open)}</a> : null,
-  }));
+  const found = data.quotas.map(quota);
   const disk = data.disk;
   if (disk && ((disk.days_left !== null && disk.days_left < DISK_DAYS) || disk.free_bytes < DISK_FREE * disk.total_bytes)) {
     const percent = Math.round((100 * disk.free_bytes) / Math.max(1, disk.total_bytes));
@@ -78,6 +71,32 @@ function machine(data: Attention): Item[] {
     found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: taskText(each.name), error: serverText(each.error, each.told) }), since: null, step });
   }
   return found;
+}
+
+/** What a limit counts, and where there is less to be made of it; super users may raise it. */
+const QUOTAS: Record<string, { name: Pair; path: string[] }> = {
+  "limits.company_record_bytes": { name: w.quotaRecords, path: ["terminals"] },
+  "limits.company_files": { name: w.quotaFiles, path: ["objects"] },
+  "limits.company_file_bytes": { name: w.quotaFileBytes, path: ["objects"] },
+  "limits.company_events": { name: w.quotaEvents, path: ["events"] },
+  "limits.company_event_bytes": { name: w.quotaEventBytes, path: ["events"] },
+};
+
+function quota({ limit, has, most, percent }: Attention["quotas"][number]): Item {
+  const known = QUOTAS[limit];
+  const count = limit.endsWith("bytes") ? bytesText : (n: number) => n.toLocaleString();
+  return {
+    key: `quota-${limit}`,
+    kind: percent >= 100 ? "bad" : "warn",
+    word: t(w.quota),
+    what: (
+      <>
+        {t(w.quotaWhy, { limit: known ? t(known.name) : limit, has: count(has), most: count(most) })} <span class="why">{t(w.quotaDo, { limit })}</span>
+      </>
+    ),
+    since: null,
+    step: <a href={link(may("super") ? ["access", "companies"] : (known?.path ?? ["objects"]))}>{t(common.open)}</a>,
+  };
 }
 
 type OpenEvent = Attention["events"]["entries"][number];

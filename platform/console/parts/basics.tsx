@@ -2,6 +2,7 @@
 import type { ComponentChildren, TargetedEvent } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { clock } from "../shell/clock.ts";
+import { pageTitle } from "../shell/title.ts";
 import { w } from "../words/common.ts";
 import { explain } from "../words/errors.ts";
 import { t } from "../words/words.ts";
@@ -63,7 +64,7 @@ export function Card(props: { title?: string; more?: ComponentChildren; class?: 
 /** The head of a page, which names the browser's tab too. */
 export function Head(props: { title: string; name?: boolean; sub?: ComponentChildren; children?: ComponentChildren }) {
   useEffect(() => {
-    document.title = `${props.title.slice(0, 80)} · Terrazzo`;
+    pageTitle.value = props.title;
   }, [props.title]);
   return (
     <div class="head">
@@ -163,6 +164,7 @@ export function Dialog(props: { title: string; onClose: () => void; class?: stri
       class={props.class}
       aria-labelledby={id}
       onCancel={(event) => {
+        if (event.target !== event.currentTarget) return; // of a choice of files that was given up, or made again
         event.preventDefault();
         if (!props.fixed) props.onClose();
       }}

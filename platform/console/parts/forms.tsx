@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { upload } from "../shell/api.ts";
 import { useSend } from "../shell/hooks.ts";
+import { Progress } from "../shell/toasts.tsx";
+import { isStop, works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { Code, Dialog, Field, PasswordOf, Problem } from "./basics.tsx";
@@ -141,7 +143,7 @@ function UploadField({ field, value, onChange }: { field: FormField; value: stri
     try {
       onChange((await upload(file)).uid);
     } catch (failure) {
-      setError(failure);
+      if (!isStop(failure)) setError(failure);
     } finally {
       setBusy(false);
     }
@@ -155,6 +157,7 @@ function UploadField({ field, value, onChange }: { field: FormField; value: stri
           <input class="sr" type="file" aria-label={`${t(w.upload)}: ${field.label}`} disabled={isBusy} onChange={(event) => void take(event.currentTarget.files?.[0])} />
         </label>
       </span>
+      {isBusy && works.value.slice(-1).map((each) => <Progress key={each.id} work={each} />)}
       {error !== undefined && <Problem error={error} />}
     </div>
   );

@@ -1,8 +1,9 @@
 /** The page's one gateway and one live connection, and the session behind both. */
 import { computed, signal } from "@preact/signals";
-import { type Action, type Columns, type Fields, Gateway, GatewayError, Live, type LiveState, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "terrazzo-client";
+import { type Action, type Columns, type Fields, Gateway, GatewayError, type Importable, type ImportOptions, Live, type LiveState, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "terrazzo-client";
 import { WallFeed } from "./wall-feed.ts";
 import { clock } from "./clock.ts";
+import { work } from "./work.ts";
 
 export type Session = Result<"get_session">;
 export type Role = "viewer" | "operator" | "admin";
@@ -79,9 +80,16 @@ export function download(name: string, query: Record<string, string>): Promise<B
   return inSession(() => plain.download(name, query));
 }
 
-/** Uploads a file. */
+/** Uploads a file, and shows how much of it has left; where it is stopped, what `isStop` knows is thrown. */
 export function upload(file: File): Promise<{ uid: string; name: string; url: string }> {
-  return inSession(() => plain.upload(file));
+  return work(file.name, (tell, abort) => inSession(() => plain.upload(file, abort, (bytes) => tell(bytes, file.size))));
+}
+
+/** Imports a file of records, and shows how far it is; its report. */
+export function importFile<E extends Importable>(entity: E, file: Blob, name: string, options: Pick<ImportOptions, "mode" | "isDry">): Promise<Result<`import_${E}`>> {
+  return work(name, (tell, abort) =>
+    inSession(() => plain.importFile(entity, file, { ...options, onStep: ({ stage, done, total }) => tell(done, total, stage !== "send") }, abort)),
+  );
 }
 
 /** A page of an action that lists. */

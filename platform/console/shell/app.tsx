@@ -1,5 +1,4 @@
 /** The frame around each page: menu, search, connection, account; and what is shown instead while nobody is logged in. */
-import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Account, isAccountOpen } from "../login/account.tsx";
@@ -14,6 +13,7 @@ import { loadLaterStyle } from "./later-style.ts";
 import { PAGES } from "./pages.ts";
 import { HOME, link, route } from "./routes.ts";
 import { isSearching, Search } from "./search.tsx";
+import { needed } from "./title.ts";
 import { Toasts } from "./toasts.tsx";
 
 const w = words({
@@ -39,9 +39,6 @@ const NAME = "Terrazzo";
 const WALL = "wall";
 const AGAIN_MS = 10_000;
 
-/** Figures beside entries of the menu, by page. */
-export const menuCounts = signal<Readonly<Record<string, number>>>({});
-
 export function App() {
   const who = session.value;
   if (route.value.page === WALL) return <Wall />;
@@ -59,6 +56,7 @@ export function App() {
         <PageOfRoute />
       </main>
       <Toasts />
+      <Watching />
       {isSearching.value && <Search />}
       {isAccountOpen.value && <Account />}
       {hasExpired.value && (
@@ -69,6 +67,13 @@ export function App() {
       )}
     </div>
   );
+}
+
+/** Follows what needs a person; loaded after the page. */
+function Watching() {
+  const [Loaded, setLoaded] = useState<ComponentType | null>(null);
+  useEffect(() => void import("../overview/watch.tsx").then((module) => setLoaded(() => module.Watch), () => undefined), []);
+  return Loaded && <Loaded />;
 }
 
 /** What a wall's link shows; its page is loaded there alone. */
@@ -126,7 +131,7 @@ function Menu() {
   return (
     <nav class={`side ${isOpen ? "open" : ""}`} aria-label={t(w.menu)}>
       {PAGES.filter((each) => !each.role || may(each.role)).map((each) => {
-        const count = menuCounts.value[each.id];
+        const count = each.id === HOME ? needed.value : null;
         return (
           <>
             {each.group && <div class="group" />}

@@ -6,6 +6,8 @@ import { beBusy } from "./busy.ts";
 import { readPatiently } from "./patience.ts";
 
 const SECOND_MS = 1_000;
+/** Characters of a draft that are kept. */
+export const MOST_KEPT = 100_000;
 
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
@@ -112,13 +114,14 @@ export function useSeldom(work: () => void, ms: number): () => void {
   };
 }
 
-/** A state that outlives a reload of the page, for what somebody is typing; never for secrets. */
+/** A state that outlives a reload of the page, for what somebody is typing; never for secrets. What is too long is not kept: half a text would look like all of it. */
 export function useDraft(name: string, initial: string): [string, (value: string) => void, () => void] {
   const key = `terrazzo-draft-${name}`;
   const [value, setValue] = useState(() => sessionStorage.getItem(key) ?? initial);
   const set = (text: string) => {
     setValue(text);
-    sessionStorage.setItem(key, text.slice(0, 100_000));
+    if (text.length <= MOST_KEPT) sessionStorage.setItem(key, text);
+    else sessionStorage.removeItem(key);
   };
   const forget = () => {
     sessionStorage.removeItem(key);

@@ -5,9 +5,11 @@ import { check, keepSession, session } from "./api.ts";
 import { usePreferences } from "./preferences.ts";
 import { followRoutes, readRoute, route } from "./routes.ts";
 import { followSearchKeys } from "./search.tsx";
+import { followTitle } from "./title.ts";
 
 usePreferences();
 followRoutes();
+followTitle();
 followSearchKeys();
 keepSession();
 const isWall = route.value.page === "wall";

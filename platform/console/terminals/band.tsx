@@ -1,6 +1,7 @@
 /** When a terminal was connected, as a band over a week, or a day where no more is known, and why each connection ended. */
+import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
-import { Card, Problem } from "../parts/basics.tsx";
+import { Card, Problem, sinceText } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
@@ -11,6 +12,7 @@ import { w } from "./words.ts";
 const DAY_MS = 86_400_000;
 const DAYS = 7;
 const PARTS_OF_DAY = 6;
+const BREAKS_FIRST = 4;
 
 const LEGEND = [["online", w.online], ["offline", w.offline], ["flapping", w.bandUnsteady], ["unknown", w.unknownState]] as const;
 
@@ -53,15 +55,14 @@ function Drawn({ bands, endMs, spanMs }: { bands: Band[]; endMs: number; spanMs:
   const startMs = endMs - spanMs;
   const x = (ms: number) => (100 * Math.min(Math.max(ms - startMs, 0), endMs - startMs)) / (endMs - startMs);
   const shown = bands.filter((each) => !each.end || clock.parse(each.end) > startMs);
-  const breaks = bands.filter((each) => each.state === "offline" && each.reason).slice(-4).reverse();
   return (
     <>
       <svg class="band" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={bands.map(told).join("; ").slice(0, 500)}>
-        {shown.map((each) => {
+        {shown.map((each, i) => {
           const from = x(clock.parse(each.start));
           const to = x(each.end ? clock.parse(each.end) : endMs);
           return (
-            <rect key={each.start} class={each.state} x={from} width={Math.max(0.15, to - from)} y={0} height={10}>
+            <rect key={i} class={each.state} x={from} width={Math.max(0.15, to - from)} y={0} height={10}>
               <title>{told(each)}</title>
             </rect>
           );
@@ -82,13 +83,30 @@ function Drawn({ bands, endMs, spanMs }: { bands: Band[]; endMs: number; spanMs:
           </span>
         ))}
       </p>
-      <ul>
-        {breaks.map((each) => (
-          <li key={each.start} class="dim">
-            {told(each)}
+      <Breaks bands={bands} endMs={endMs} />
+    </>
+  );
+}
+
+/** The newest breaks with their reasons, all of them when asked for. */
+function Breaks({ bands, endMs }: { bands: readonly Band[]; endMs: number }) {
+  const [isAll, setAll] = useState(false);
+  const breaks = bands.filter((each) => each.state === "offline" || each.state === "flapping").reverse();
+  const lasted = (each: Band): string => sinceText((each.end ? clock.parse(each.end) : endMs) - clock.parse(each.start));
+  return (
+    <>
+      <ul class={isAll ? "breaks" : undefined} aria-label={t(w.breaks)} tabIndex={isAll ? 0 : undefined}>
+        {(isAll ? breaks : breaks.slice(0, BREAKS_FIRST)).map((each, i) => (
+          <li key={i} class="dim">
+            {t(w.bandLasted, { told: told(each), time: lasted(each) })}
           </li>
         ))}
       </ul>
+      {breaks.length > BREAKS_FIRST && !isAll && (
+        <button class="small" onClick={() => setAll(true)}>
+          {t(w.bandAll, { n: breaks.length })}
+        </button>
+      )}
     </>
   );
 }

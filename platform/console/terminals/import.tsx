@@ -1,90 +1,98 @@
-/** Importing terminals: tried first, with each error at its cell; then all of it or nothing. */
-import { useState } from "preact/hooks";
-import type { Result } from "terrazzo-client";
+/** Importing terminals: tried first, with each error at its cell; then all of it or nothing. The dialog may be closed meanwhile. */
+import { useEffect, useState } from "preact/hooks";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
-import { call } from "../shell/api.ts";
-import { useDraft } from "../shell/hooks.ts";
-import { tell } from "../shell/toasts.tsx";
+import { MOST_KEPT, useDraft } from "../shell/hooks.ts";
+import { bytesText, Progress } from "../shell/toasts.tsx";
+import { works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
 import { serverText } from "../words/server-text.ts";
 import { t } from "../words/words.ts";
 import { words as w } from "./bulk-words.ts";
-import { type CsvTable, readCsv } from "./csv.ts";
+import { readCsv } from "./csv.ts";
+import { fileText } from "./file-text.ts";
+import { chosenFile, counts, failure, forgetTried, isImporting, isShown, type Mode, runImport, tried, type Tried } from "./importing.ts";
 
 const COLUMNS = "uid,name,type,config_id,mode,username,pin,access,tags";
-const MOST_BYTES = 900_000;
+const MOST_TYPED = 900_000;
 const SHOWN = 30;
-
-type Report = Required<Result<"import_terminals">>;
 
 export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
   const [text, setText, forget] = useDraft("import-terminals", "");
-  const [mode, setMode] = useState<"create" | "upsert">("create");
-  const [report, setReport] = useState<Report | null>(null);
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  const table = readCsv(text);
+  const [mode, setMode] = useState<Mode>((tried.value?.report.mode as Mode | undefined) ?? "create");
+  useEffect(() => {
+    isShown.value = true;
+    return () => void (isShown.value = false);
+  }, []);
+  const file = chosenFile.value;
   const change = (next: string) => {
     setText(next);
-    setReport(null);
-    setError(undefined);
+    chosenFile.value = null;
+    forgetTried();
   };
-  const send = async (isDry: boolean) => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const found = (await call("import_terminals", { rows: text, dry_run: isDry ? 1 : 0, mode })) as Report;
-      setReport(found);
-      if (isDry || found.failed) return;
-      tell(t(w.importDone, { created: found.created, updated: found.updated }));
-      forget();
-      onDone();
-    } catch (failure) {
-      const told = reportOf(failure);
-      if (told) setReport(told);
-      else setError(failure);
-    } finally {
-      setBusy(false);
-    }
+  const take = async (chosen: File | undefined) => {
+    if (!chosen) return;
+    if (chosen.size <= MOST_KEPT) return change(await fileText(chosen));
+    chosenFile.value = chosen;
+    forgetTried();
   };
-  const isFine = report !== null && !report.failed && report.dry_run;
+  const choose = async (input: HTMLInputElement) => {
+    await take(input.files?.[0]);
+    input.value = ""; // the same file may be chosen again when it was mended
+  };
+  const found = tried.value;
+  const isFine = !!found && !found.report.failed && found.report.dry_run;
+  const send = async () => {
+    if (!(await runImport(file ?? new Blob([text]), mode, !isFine))) return;
+    forget();
+    if (isShown.value) onDone();
+  };
   return (
     <Dialog title={t(w.importTitle)} onClose={onClose} class="broad">
       <form
         class="form"
         onSubmit={(event) => {
           event.preventDefault();
-          void send(!isFine);
+          void send();
         }}
       >
         <p class="dim">{t(w.importHow)}</p>
         <p class="dim mono">{t(w.importColumns, { columns: COLUMNS })}</p>
         <Field label={t(w.importFile)}>
-          <input type="file" accept=".csv,text/csv,text/plain" onChange={(event) => void event.currentTarget.files?.[0]?.slice(0, MOST_BYTES).text().then(change)} />
+          <input type="file" accept=".csv,.json,.jsonl,text/csv,text/plain,application/json" disabled={isImporting.value} onChange={(event) => void choose(event.currentTarget)} />
         </Field>
-        <Field label={t(w.importRows)}>
-          <textarea rows={7} value={text} maxLength={MOST_BYTES} spellcheck={false} onInput={(event) => change(event.currentTarget.value)} />
-        </Field>
+        {file ? (
+          <p class="line">
+            <span>{t(w.importLong, { name: file.name.slice(0, 80), size: bytesText(file.size) })}</span>
+            <button type="button" class="small" disabled={isImporting.value} onClick={() => change("")}>
+              {t(w.importOther)}
+            </button>
+          </p>
+        ) : (
+          <Field label={t(w.importRows)}>
+            <textarea rows={7} value={text} maxLength={MOST_TYPED} readOnly={isImporting.value} spellcheck={false} onInput={(event) => change(event.currentTarget.value)} />
+          </Field>
+        )}
         <Field label={t(w.importMode)}>
           <select
             value={mode}
+            disabled={isImporting.value}
             onChange={(event) => {
-              setMode(event.currentTarget.value as "create");
-              setReport(null);
+              setMode(event.currentTarget.value as Mode);
+              forgetTried();
             }}
           >
             <option value="create">{t(w.importCreate)}</option>
             <option value="upsert">{t(w.importUpsert)}</option>
           </select>
         </Field>
-        {error !== undefined && <Problem error={error} />}
-        {report && <Outcome report={report} table={table} />}
+        {failure.value !== undefined && <Problem error={failure.value} />}
+        {isImporting.value ? <UnderWay /> : found && <Outcome {...found} />}
         <footer>
           <button type="button" onClick={onClose}>
             {t(common.close)}
           </button>
-          <button class="primary" disabled={isBusy || !table.rows.length}>
-            {isFine ? t(w.importDo, { n: report.total }) : t(w.importTry)}
+          <button class="primary" disabled={isImporting.value || !(file || readCsv(text).rows.length)}>
+            {isFine ? t(w.importDo, { n: found.report.total }) : t(w.importTry)}
           </button>
         </footer>
       </form>
@@ -92,15 +100,26 @@ export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone:
   );
 }
 
-/** A refused import carries its report as the result of the error. */
-function reportOf(failure: unknown): Report | null {
-  const result = failure instanceof Error && "result" in failure ? failure.result : null;
-  return result && typeof result === "object" && "errors" in result ? (result as Report) : null;
+/** How far it is; closing the dialog does not end it. */
+function UnderWay() {
+  const own = works.value.find(({ name }) => name === t(w.importTitle));
+  return (
+    <div class="form">
+      {own && <Progress work={own} />}
+      <p class="dim">{t(w.importLeave)}</p>
+      {own && (
+        <span>
+          <button type="button" class="small" onClick={own.stop}>
+            {t(common.stop)}
+          </button>
+        </span>
+      )}
+    </div>
+  );
 }
 
-function Outcome({ report, table }: { report: Report; table: CsvTable }) {
-  const { total, created, updated, unchanged } = report;
-  if (!report.failed) return <p role="status">{t(w.importFine, { total, created, updated, unchanged })}</p>;
+function Outcome({ report, table }: Tried) {
+  if (!report.failed) return <p role="status">{t(w.importFine, counts(report))}</p>;
   const more = report.errors.length - SHOWN + report.errors_omitted;
   return (
     <div role="alert">
@@ -121,7 +140,7 @@ function Outcome({ report, table }: { report: Report; table: CsvTable }) {
                 <td class="num">{each.row}</td>
                 <td class="mono">{each.column || t(w.importWhole)}</td>
                 <td>
-                  <Name text={table.rows[table.lines.indexOf(each.row)]?.[each.column] ?? ""} />
+                  <Name text={table?.rows[table.lines.indexOf(each.row)]?.[each.column] ?? ""} />
                 </td>
                 <td>
                   <Name text={serverText(each.reason, each.told)} />

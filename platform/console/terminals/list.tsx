@@ -1,11 +1,11 @@
 /** Terminals, as many as there are: the server searches, filters and sorts. */
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useRested, useSeldom } from "../shell/hooks.ts";
+import { useLive, useLoad, useRested, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
@@ -13,6 +13,7 @@ import { type Pair, t } from "../words/words.ts";
 import { words as bulk } from "./bulk-words.ts";
 import { Bulk, MOST_NAMED } from "./bulk.tsx";
 import { ImportDialog } from "./import.tsx";
+import { imported } from "./importing.ts";
 import { Register } from "./register.tsx";
 import { words as service } from "./service-words.ts";
 import { w } from "./words.ts";
@@ -25,8 +26,11 @@ export const COMPARED: Readonly<Record<string, Pair>> = { agrees: w.configConfir
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const REST_MS = 30;
+const REST_TAG_MS = 200;
 const SETTLE_MS = 5_000;
 const FILTERS = ["search", "online", "refused", "out", "tag", "site", "config", "compared"];
+const TAGGED = 1_000; // terminals whose tags are offered
+const MOST_TAGS = 200;
 const BY_UID: Order = { field: "uid", isDown: false };
 
 function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
@@ -153,6 +157,7 @@ export function Terminals() {
             <input type="checkbox" checked={!!query.get("out")} onChange={(event) => replaceQuery({ out: event.currentTarget.checked ? "1" : "" })} />
             {t(service.only)}
           </label>
+          <TagField shown={query.get("tag") ?? ""} />
           <Narrowed query={query} />
         </div>
         <Bulk chosen={chosen} filter={fieldsOf(query)} total={total ?? 0} onNone={none} onDone={done} />
@@ -164,7 +169,7 @@ export function Terminals() {
           rowKey={(row) => row.uid}
           order={orderOf(query, BY_UID)}
           onOrder={(order) => replaceQuery({ sort: order.field, down: order.isDown ? "1" : "" })}
-          turn={turn}
+          turn={turn + imported.value}
           onTotal={setTotal}
           empty={isFiltered ? undefined : <Empty title={t(w.none)}>{t(w.noneDo)}</Empty>}
         />
@@ -173,13 +178,56 @@ export function Terminals() {
   );
 }
 
+/** A tag to filter by, with those that terminals have when it is asked for. */
+function TagField({ shown }: { shown: string }) {
+  const [isAsked, setAsked] = useState(false);
+  const [text, setText] = useState(shown);
+  const rested = useRested(text.trim(), REST_TAG_MS);
+  const kept = useRef(shown);
+  useEffect(() => {
+    if (rested === kept.current) return;
+    kept.current = rested;
+    replaceQuery({ tag: rested });
+  }, [rested]);
+  useEffect(() => {
+    if (shown === kept.current) return; // a link has chosen another one
+    kept.current = shown;
+    setText(shown);
+  }, [shown]);
+  const { data } = useLoad(async (abort) => (isAsked ? tagsOf((await page("get_terminal_list", { page_size: TAGGED }, abort)).rows) : []), [isAsked]);
+  return (
+    <label>
+      <span class="sr">{t(w.tag)}</span>
+      <input
+        type="search"
+        class="tag-field"
+        list="terminal-tags"
+        maxLength={64}
+        placeholder={t(w.tag)}
+        value={text}
+        onFocus={() => setAsked(true)}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <datalist id="terminal-tags">
+        {data?.map((tag) => (
+          <option key={tag} value={tag} />
+        ))}
+      </datalist>
+    </label>
+  );
+}
+
+function tagsOf(rows: readonly Row[]): string[] {
+  const all = rows.flatMap(({ tags }) => (Array.isArray(tags) ? tags.map(String) : []));
+  return [...new Set(all)].sort().slice(0, MOST_TAGS);
+}
+
 /** What a link has narrowed the list to, each with the button that ends it. */
 function Narrowed({ query }: { query: URLSearchParams }) {
   const compared = COMPARED[query.get("compared") ?? ""];
-  const [site, tag] = [query.get("site"), query.get("tag")];
+  const site = query.get("site");
   const chips: (readonly [names: string[], text: string])[] = [];
   if (site) chips.push([["site"], t(w.fromSite, { site: site.slice(0, 64) })]);
-  if (tag) chips.push([["tag"], `${t(w.tags)}: ${tag.slice(0, 64)}`]);
   if (query.get("config") || compared) chips.push([["config", "compared"], compared ? `${t(bulk.config)}: ${t(compared)}` : t(w.ofConfig)]);
   return chips.map(([names, text]) => (
     <button key={text} class="small" onClick={() => replaceQuery(Object.fromEntries(names.map((name) => [name, ""])))}>

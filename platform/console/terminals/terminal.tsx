@@ -9,6 +9,7 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { allowedOf } from "./allowed.ts";
 import { PresenceBand } from "./band.tsx";
+import { words as bulk } from "./bulk-words.ts";
 import { Commands } from "./commands.tsx";
 import { Configuration } from "./configuration.tsx";
 import { snippets } from "./connect.ts";
@@ -182,28 +183,55 @@ function Topics({ item }: { item: Item }) {
   );
 }
 
+/** With what it proves who it is. */
+function Credentials({ item }: { item: Item }) {
+  return (
+    <dl class="facts topics">
+      <dt>{t(w.clientId)}</dt>
+      <dd>
+        <Name text={item.uid} mono />
+      </dd>
+      {item.mode !== "cert" && (
+        <>
+          <dt>{t(bulk.username)}</dt>
+          <dd>
+            <Name text={item.username} mono />
+          </dd>
+          <dt>{t(bulk.pin)}</dt>
+          <dd>{may("admin") && item.pin ? <Name text={item.pin} mono /> : <span class="dim">{t(w.pinHidden)}</span>}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
 function Connect({ item }: { item: Item }) {
   const ports = session.value?.mqtt;
-  const isScram = item.dixie === 1;
-  const how = isScram ? w.howScram : item.mode === "auto" ? w.howAuto : w.howPwd;
+  const isCert = item.mode === "cert";
+  const isScram = item.dixie === 1 && !isCert;
+  const isTls = isCert || (!!ports && ports.port === null);
+  const port = isTls ? ports?.tls_port : ports?.port;
+  const how = isCert ? w.howCert : isScram ? w.howScram : item.mode === "auto" ? w.howAuto : w.howPwd;
+  const isReady = (item.mode === "pwd" || isCert) && !isScram && !(isTls && !port);
   const made = snippets({
     host: location.hostname,
-    port: ports?.port ?? ports?.tls_port ?? 1883,
+    port: port ?? 1883,
     uid: item.uid,
     username: item.username,
     pin: may("admin") && item.pin ? item.pin : "<pin>",
     websocketPort: ports?.websocket_port ?? null,
     websocketTlsPort: ports?.websocket_tls_port ?? null,
+    isTls,
+    isCert,
   });
   return (
     <Card title={t(w.howTo)}>
       <div class="form">
         <p>{t(how, { uid: item.uid })}</p>
+        <Credentials item={item} />
         <Topics item={item} />
-        {!may("admin") && <p class="dim">{t(w.pinHidden)}</p>}
-        {ports && ports.port === null && ports.tls_port !== null && <p>{t(w.mqttOff, { port: String(ports.tls_port) })}</p>}
-        {item.mode === "pwd" &&
-          !isScram &&
+        {isTls && <p>{port ? t(isCert ? w.tlsOf : w.mqttOff, { port: String(port) }) : t(w.tlsOff)}</p>}
+        {isReady &&
           made.map((each) => (
             <div key={each.name} class="form">
               <h3>{each.name}</h3>

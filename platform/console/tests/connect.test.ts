@@ -22,3 +22,20 @@ test("secure WebSockets come before plain ones", () => {
   assert.match(shown({ websocketTlsPort: 8084 }), /wss:\/\/h:8084\/mqtt/);
   assert.match(shown({ websocketPort: null }), /mqtt:\/\/h:1883"/);
 });
+
+test("over TLS each snippet knows who has signed the platform's certificate", () => {
+  const made = snippets({ host: "h", port: 8883, uid: "pump-7", username: "u", pin: "secret", websocketPort: null, isTls: true });
+  for (const { name, text } of made) assert.match(text, /server-ca\.pem/, name);
+  assert.match(made[0]?.text ?? "", /-p 8883 --cafile server-ca\.pem -i pump-7 -u u -P secret/);
+  assert.match(made[2]?.text ?? "", /mqtts:\/\/h:8883"/);
+});
+
+test("a terminal with a certificate shows that, and no password", () => {
+  const made = snippets({ host: "h", port: 8883, uid: "it's", username: "u", pin: "secret", websocketPort: 8083, websocketTlsPort: 8084, isTls: true, isCert: true });
+  for (const { name, text } of made) {
+    assert.match(text, /it.*s\.pem/, name);
+    assert.doesNotMatch(text, /secret|username/, name);
+  }
+  assert.match(made[0]?.text ?? "", /--cert 'it'\\''s\.pem' --key 'it'\\''s\.key'/);
+  assert.match(made[2]?.text ?? "", /mqtts:\/\/h:8883"/);
+});

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { fit, markersOf, moved, parseGis, project, ringsOf, scaleBar, tilesOf, zoomed } from "../objects/geography.ts";
+import { fit, markersOf, moved, parseGis, project, readView, ringsOf, scaleBar, tilesOf, writeView, zoomed } from "../objects/geography.ts";
 
 test("gis is latitude, then longitude", () => {
   assert.deepEqual(parseGis("31.2990,120.5853"), { latitude: 31.299, longitude: 120.5853 });
@@ -24,6 +24,13 @@ test("all that is to be seen fits", () => {
   for (const marker of markersOf(points.map((point) => ({ point, what: 1 })), view, 800, 400, 20)) {
     assert.ok(marker.x > 0 && marker.x < 800 && marker.y > 0 && marker.y < 400);
   }
+});
+
+test("an address keeps a view, and tells of none where it is wrong", () => {
+  const view = { x: 0.83494722, y: 0.40912341, size: 131_072 };
+  assert.deepEqual(readView(writeView(view)), view);
+  assert.equal(readView("0.5,0.5,1")?.size, 256);
+  for (const wrong of ["", "0.5,0.5", "2.0,0.5,300", "0.5,0.5,-3", "a,b,c", "0.5,0.5,1e9", "1".repeat(100_000)]) assert.equal(readView(wrong), null);
 });
 
 test("what is under the pointer stays there", () => {

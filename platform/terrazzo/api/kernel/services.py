@@ -457,6 +457,7 @@ class Services:
     zone: tzinfo
     tracing: Tracing | None = None  # None: off
     session_s: float = 7_200.0  # for which a browser's session may stay unused
+    command_expiry_s: float = 86_400.0  # for which a command waits for its terminal
     version: str = ""  # of the platform
     mqtt: MqttPorts = field(default_factory=MqttPorts)
     instance: str = ""  # what tells this platform from others of the same host; no secret

@@ -217,6 +217,7 @@ class GatewayServers:
             zone=self._config.zone,
             version=build_info().version,
             session_s=self._config.auth.token_hours * 3_600,
+            command_expiry_s=self._config.command.expiry_s,
             instance=metadata.tokens.instance,
             mapping_limits=parts.objects.mapper.engine.catalogue.limits,
             prefixes=msgspec.structs.asdict(self._config.api),

@@ -101,6 +101,7 @@ async def new_services(
         zone=config.zone,
         version=build_info().version,
         session_s=config.auth.token_hours * 3_600,
+        command_expiry_s=config.command.expiry_s,
         instance=metadata.tokens.instance,
         mapping_limits=mapping_limits(config),
         prefixes=msgspec.structs.asdict(config.api),

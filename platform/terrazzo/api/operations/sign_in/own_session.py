@@ -46,6 +46,7 @@ class MapSource(msgspec.Struct):
 class OwnSession(msgspec.Struct):
     """Whose token it is. ``zone``: of all times without an offset; ``now``: the platform's clock, in that zone;
     ``idle_s``: for which a session in a cookie may stay unused. ``by_sso``: logs in at the provider.
+    ``command_expiry_s``: for which a command waits for its terminal, at most.
     """
 
     id: int
@@ -60,6 +61,7 @@ class OwnSession(msgspec.Struct):
     now: str
     now_us: int
     idle_s: float
+    command_expiry_s: float
     version: str
     mqtt: TerminalAddresses
     map: MapSource
@@ -82,6 +84,7 @@ async def handle_get_session(services: Services, actor: Actor, request: SessionQ
         now=format_spaced(now, services.zone),
         now_us=now,
         idle_s=services.session_s,
+        command_expiry_s=services.command_expiry_s,
         version=services.version,
         mqtt=TerminalAddresses(ports.plain, ports.tls, ports.websocket, ports.websocket_tls),
         map=MapSource(services.map_tiles.address, services.map_tiles.attribution),

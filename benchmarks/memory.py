@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -28,6 +29,7 @@ from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.entities import BULK_ENTITIES
 from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.rows import read_upload
+from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.registry import Registry
@@ -115,15 +117,19 @@ def retained(size: int) -> Filler:
     return add, count
 
 
-def live(size: int) -> Filler:
-    """Frames that were sent once, and are kept for those who come back."""
+def live(size: int, *, is_idle: bool = False) -> Filler:
+    """Frames that were sent once, and are kept for those who come back; idle: and their feed is read by nobody."""
     hub = LiveHub(Registry(), started_us=1, limits=LiveLimits(frames=NO_LIMIT, bytes=NO_LIMIT))
     feed = hub.open_feed(Selector(frozenset({"event"}), 1))
+    if is_idle:
+        feed.rest()
 
     def add(number: int) -> None:
         hub.publish("event", company_id=1, data={"n": number, "text": "x" * size})
         feed.cut(feed.end - 1, feed.style(1, as_message, frozenset()), most_bytes=1)
         feed.forget_cuts()
+        if is_idle and number % 500 == 0:
+            feed.rest()
 
     return add, lambda: hub.kept().get(1, Kept())
 
@@ -136,6 +142,7 @@ def inflight(size: int) -> Filler:
     def add(number: int) -> None:
         if number % 100 == 0:
             sessions.append(Session("c", SETTINGS, Stats()))
+            sessions[-1].inflight = {}
         message = ApplicationMessage(b"g/t%d/r" % number, body(number, size), 1)
         sessions[-1].inflight[number % 100 + 1_000] = message
         sums[0] += message.size
@@ -180,6 +187,7 @@ KINDS: dict[str, Callable[[int], Filler]] = {
     "inflight": inflight,
     "retained": retained,
     "live": live,
+    "live, idle": partial(live, is_idle=True),
     "effects": effects,
     "states": states,
 }
@@ -188,6 +196,7 @@ COSTS: dict[str, Cost] = {
     "inflight": INFLIGHT,
     "retained": RETAINED,
     "live": LIVE,
+    "live, idle": LIVE,
     "effects": EFFECTS,
     "states": STATES,
     "received": REPORTS,
@@ -264,7 +273,8 @@ async def imported(size: int, most: int) -> tuple[int, int]:
             def look(_stage: str, _done: int, _total: int) -> None:
                 grow(0)
 
-            importer = Importer(repository, columns, SYSTEM, mode="create", dry_run=True, on_progress=look)
+            unfinished = cast(UnfinishedImports, None)  # a dry run leaves none
+            importer = Importer(repository, columns, SYSTEM, unfinished, mode="create", dry_run=True, on_progress=look)
             gc.collect()
             before = resident_bytes()
             report = await importer.run(read_upload(head + rows), grow)

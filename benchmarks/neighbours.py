@@ -34,6 +34,7 @@ from attacks.attacker import Attacker, Target
 from attacks.company import Company
 from attacks.table import ATTACKS
 from bystanders import Bystander, Waits
+from random_content import metrics_of
 
 from postgresql_server import metadata_in, running_postgresql
 from running import Platform, answers, wait_for
@@ -70,6 +71,8 @@ class Row:
     memory_most: float
     memory_later: float
     waited_s: float  # by the server's first thread for a processor that others had
+    loop_cpu_ms: float  # the most processor time of the loop between two looks, 10 ms apart, since the start
+    loop_delay_ms: float  # its longest delay
     is_alive: bool
     unready: list[str]
     attack: dict[str, int]
@@ -224,6 +227,7 @@ def measure(attack: Attack, seconds: float, settle_s: float, *, preferred: bool 
         waited_s = processor_waits_s(platform.pid) - waited_s
         meanwhile.close()
         is_alive, unready = state_of(platform)
+        loop_cpu_ms, loop_delay_ms = loop_of(platform)
         print(f"{attack.number} settles", file=sys.stderr, flush=True)
         time.sleep(settle_s if is_alive else 0)
         said = platform.log.read_bytes()[logged:].decode(errors="replace")
@@ -236,6 +240,8 @@ def measure(attack: Attack, seconds: float, settle_s: float, *, preferred: bool 
             memory_most=memory.stop(),
             memory_later=memory.now(),
             waited_s=waited_s,
+            loop_cpu_ms=loop_cpu_ms,
+            loop_delay_ms=loop_delay_ms,
             is_alive=platform.process.poll() is None,
             unready=unready,
             attack=counts,
@@ -248,6 +254,16 @@ def processor_waits_s(pid: int) -> float:
     with suppress(OSError):
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     return 0.0
+
+
+def loop_of(platform: Platform) -> tuple[float, float]:
+    """The most processor time of the platform's loop and its longest delay, ms; infinite without an answer."""
+    try:
+        metrics = metrics_of(platform)
+    except OSError:
+        return float("inf"), float("inf")
+    names = ("terrazzo_loop_cpu_max_seconds", "terrazzo_loop_delay_max_seconds")
+    return metrics[names[0], ""] * 1_000, metrics[names[1], ""] * 1_000
 
 
 def state_of(platform: Platform) -> tuple[bool, list[str]]:
@@ -268,7 +284,9 @@ def tell(row: Row) -> None:
     waits = row.waits
     print(f"\n{row.number} {row.name}: attack {row.attack}", file=sys.stderr)
     print(f"  this process came up to {waits.own_delay_ms:.0f} ms late to its own work,", file=sys.stderr)
-    print(f"  the server's first thread waited {row.waited_s:.1f} s for a processor", file=sys.stderr)
+    print(f"  the server's first thread waited {row.waited_s:.1f} s for a processor;", file=sys.stderr)
+    loop = f"its loop had {row.loop_cpu_ms:.0f} ms of it between two looks, and came {row.loop_delay_ms:.0f} late"
+    print(f"  {loop}, at the most", file=sys.stderr)
     for text, count in waits.failed.items():
         print(f"  {text}: {count}", file=sys.stderr)
     for line in row.held:

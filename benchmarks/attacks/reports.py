@@ -124,6 +124,7 @@ class JunkUnderLongKey(Attack):
         uid = f"a-{number}"
         junk = sealed('{"alg":"RSA-OAEP-256","enc":"A256GCM"}', b"\0" + os.urandom(511))
         async with attacker.mqtt(uid) as peer:
+            attacker.counts["logins"] += 1
             for _ in range(10):
                 await peer.publish_all((f"g/{uid}/r", junk) for _ in range(50))
                 attacker.counts["reports"] += 50

@@ -19,9 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.plan import Planner
 from terrazzo.bulk.report import MOST_ISSUES, Issues
-from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_COLUMNS, MOST_ROWS, SourceRow, _BoundedLines, read_upload
+from terrazzo.bulk.rows import (
+    MOST_CELL_CHARACTERS,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    SourceRow,
+    UploadedRows,
+    _BoundedLines,
+    decoded,
+    read_upload,
+)
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import TERMINAL
 
@@ -155,3 +165,68 @@ async def test_the_keys_of_many_rows_are_read_in_turns() -> None:
         longest_s = max(longest_s, time.thread_time() - began_s)
     assert len(await task) == MOST_ROWS
     assert longest_s < 0.05
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@given(text=st.text(max_size=40), piece=st.integers(1, 8))
+def test_a_text_is_decoded_in_steps_as_in_one(encoding: str, text: str, piece: int) -> None:
+    data = text.encode(encoding)
+    steps = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("terrazzo.bulk.rows._PIECE_BYTES", piece)
+        reading = decoded(bytearray(data))
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                found = end.value
+                break
+            steps += 1
+    assert found == text if encoding != "utf-8" else found == text.removeprefix("\ufeff")
+    assert steps == -(-len(data) // piece)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("piece", [4, 5, 6, 7, 1_000])
+def test_the_byte_that_is_no_utf8_is_named_wherever_it_is(
+    mark: bytes, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = mark + "uid\u00e9\u20ac".encode() + b"\xe2\x82(" + b"x" * 20
+    monkeypatch.setattr("terrazzo.bulk.rows._PIECE_BYTES", piece)
+    with pytest.raises(BadParameter, match=f"byte {len(mark) + 8}\\b"):
+        read_upload(data)
+
+
+class _Values(dict[str, Any]):
+    freed = 0
+
+    def __del__(self) -> None:
+        _Values.freed += 1
+
+
+async def _refused_rows() -> None:
+    """Reads as many rows as may be, and one that ends the import."""
+
+    def rows() -> Iterator[SourceRow]:
+        yield from (SourceRow(number, _Values()) for number in range(MOST_ROWS))
+        raise BadParameter("rows", "one too many")
+
+    nobody: Any = None
+    importer = Importer(nobody, Columns(TERMINAL), nobody, nobody, mode="create", dry_run=True, on_progress=unheard)
+    with pytest.raises(BadParameter, match="one too many"):
+        await importer.run(UploadedRows(None, rows()))
+
+
+def unheard(*_: object) -> None: ...
+
+
+async def test_many_rows_are_freed_in_turns() -> None:
+    _Values.freed = most = 0
+    task = asyncio.create_task(_refused_rows())
+    while not task.done():
+        before = _Values.freed
+        await asyncio.sleep(0)
+        most = max(most, _Values.freed - before)
+    await task
+    assert _Values.freed == MOST_ROWS
+    assert most < MOST_ROWS / 2, "as many as take some milliseconds"

@@ -209,7 +209,7 @@ def test_what_nobody_has_read_for_a_while_keeps_a_part_and_the_longest_idle_give
 
 def test_much_that_nobody_reads_goes_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("terrazzo.live.hub._DROPPED", 10)
-    hub = hub_of(bytes=100_000)
+    hub = hub_of(bytes=50_000)
     readers = [subscribe(hub, Selector(frozenset({"event"}), 1, object_id=number)) for number in range(2)]
     for number in range(100):
         hub.publish("event", company_id=1, object_id=number % 2, data=number)
@@ -217,12 +217,12 @@ def test_much_that_nobody_reads_goes_piece_by_piece(monkeypatch: pytest.MonkeyPa
         hub.leave(reader)
     hub.end_idle(0.0)
     left = []
-    for _ in range(8):
+    for _ in range(10):
         hub.end_idle(float(REST_S))
         left.append(sum(reader.feed.end - reader.feed.first for reader in readers))
     assert left[:3] == [90, 80, 70]
     assert left[-1] == left[-2] > 0
-    assert hub.stats.bytes_kept == sum(reader.feed.size for reader in readers) <= 25_000
+    assert hub.stats.bytes_kept == sum(reader.feed.size for reader in readers) <= 12_500
 
 
 def test_frames_go_by_age_though_there_is_room() -> None:

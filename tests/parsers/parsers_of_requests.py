@@ -303,7 +303,7 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
             "terrazzo.bulk.rows:read_upload",
             "terrazzo.bulk.rows:read_text",
             "terrazzo.bulk.rows:read_objects",
-            "terrazzo.bulk.rows:_decode",
+            "terrazzo.bulk.rows:decoded",
             "terrazzo.bulk.rows:_read_csv",
             "terrazzo.bulk.rows:_JSON_BLANKS",
         ),

@@ -14,6 +14,7 @@ import msgspec
 
 from terrazzo.csv_text import bare_text
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import Steps, at_once
 from terrazzo.reasons import say
 
 MOST_ROWS = 100_000
@@ -22,6 +23,7 @@ MOST_COLUMNS = 500
 MOST_NAME_CHARACTERS = 200
 _ROW_CHARACTERS = MOST_CELL_CHARACTERS + (64 << 10)  # what one step of reading may take
 _ROW_DELIMITERS = 50_000  # commas in a row, those in its cells included
+_PIECE_BYTES = 1 << 20  # that are decoded in one step
 _DELIMITERS = ",;\t"
 _JSON_BLANKS = re.compile(r"[ \t\r\n]+")
 _SEPARATOR_LINE = "sep="  # the first line of some spreadsheet programs' files
@@ -48,7 +50,7 @@ def read_upload(data: bytes) -> UploadedRows:
     Raises:
         BadParameter: it can't be read at all.
     """
-    return read_text(_decode(data))
+    return read_text(at_once(decoded(data)))
 
 
 def read_text(text: str) -> UploadedRows:
@@ -66,13 +68,24 @@ def read_objects(objects: list[dict[str, Any]]) -> UploadedRows:
     return UploadedRows(None, _numbered(objects))
 
 
-def _decode(data: bytes) -> str:
-    """Text in UTF-8, or in UTF-16 with a byte order mark, which spreadsheet programs call "Unicode text"."""
+def decoded(data: bytes | bytearray) -> Steps[str]:
+    """Text in UTF-8, or in UTF-16 with a byte order mark, which spreadsheet programs call "Unicode text"; in steps.
+
+    Raises:
+        BadParameter: it is neither.
+    """
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        return data.decode("utf-16" if is_wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadParameter("rows", say("file_not_utf8", byte=error.start)) from None
+    decoder = codecs.getincrementaldecoder("utf-16" if is_wide else "utf-8-sig")()
+    marked = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    texts = []
+    for at in range(0, len(data), _PIECE_BYTES):
+        begun = at - len(decoder.getstate()[0]) if at else marked
+        try:
+            texts.append(decoder.decode(data[at : at + _PIECE_BYTES], at + _PIECE_BYTES >= len(data)))
+        except UnicodeDecodeError as error:
+            raise BadParameter("rows", say("file_not_utf8", byte=begun + error.start)) from None
+        yield
+    return "".join(texts)
 
 
 def _numbered(objects: list[dict[str, Any]]) -> Iterator[SourceRow]:

@@ -15,8 +15,10 @@ Framing = Callable[[bytes], bytes]
 """Wraps one frame for a transport: ``as_line`` or ``as_message``."""
 
 _TEXT = 0x81  # FIN and opcode 1 [RFC 6455, 5.2]
-ENTRY_BYTES = 400
-"""What an entry takes of memory beside its data."""
+ENTRY_BYTES = 180
+"""What an entry takes of memory beside its data, and beside its frames."""
+
+_FRAME_BYTES = 110  # what a frame takes beside the data in it
 
 _encode = msgspec.json.Encoder().encode
 _values_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -72,7 +74,7 @@ class FrameEntry:
     def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
         self.kind = kind
         self.seq = 0  # set when it is published
-        self.size = size
+        self.size = size + _FRAME_BYTES  # what a feed counts, once or twice
         self._data = data
         self._encoded = encoded
         self._tail: bytes | None = None

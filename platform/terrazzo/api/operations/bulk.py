@@ -18,9 +18,10 @@ from terrazzo.bulk.entities import BULK_ENTITIES, BulkEntity
 from terrazzo.bulk.exporting import MEDIA_TYPES, Format, export
 from terrazzo.bulk.importing import Importer, Mode, OnProgress
 from terrazzo.bulk.report import Report
-from terrazzo.bulk.rows import read_objects, read_text, read_upload
+from terrazzo.bulk.rows import decoded, read_objects, read_text
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
+from terrazzo.loop_pauses import in_turns
 from terrazzo.reasons import say
 
 Grow = Callable[[int], object]
@@ -59,7 +60,7 @@ class BulkUpload:
     """A body that is read once it is known that the caller may import; ``read`` tells of the bytes as they come."""
 
     options: ImportOptions
-    read: Callable[[Grow], Awaitable[bytes]]
+    read: Callable[[Grow], Awaitable[bytes | bytearray]]
     on_progress: OnProgress
 
 
@@ -115,7 +116,8 @@ class BulkOperations:
         company_id = actor.company_id
         async with services.imports.turn(company_id):
             with services.memory.holding("imports", company_id) as holding:
-                rows = read_upload(await request.read(lambda size: holding.grow(_FILE_COPIES * size)))
+                data = await request.read(lambda size: holding.grow(_FILE_COPIES * size))
+                rows = read_text(await in_turns(decoded(data)))
                 importer = self._importer(services, actor, request.options, request.on_progress)
                 return await importer.run(rows, holding.grow)
 

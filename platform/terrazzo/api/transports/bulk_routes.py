@@ -54,7 +54,7 @@ class BulkRoutes:
         async def handle_upload(request: web.Request) -> web.StreamResponse:
             caller, stage, too_long = self.caller_of(request), _Stage(), False
 
-            async def read(grow: Grow) -> bytes:
+            async def read(grow: Grow) -> bytearray:
                 nonlocal too_long
                 try:
                     return await self._read(request, caller, grow)
@@ -76,14 +76,14 @@ class BulkRoutes:
 
         return handle_upload
 
-    async def _read(self, request: web.Request, caller: Caller, grow: Grow) -> bytes:
+    async def _read(self, request: web.Request, caller: Caller, grow: Grow) -> bytearray:
         body = bytearray()
         bound = BodyBound(self.upload_bytes, "limits.import_bytes")
         async with aclosing(self.bodies.pieces(request, caller, bound)) as pieces:
             async for piece in pieces:
                 grow(len(piece))
                 body += piece
-        return bytes(body)
+        return body  # not copied: that may be 32 MiB
 
     async def _answer(self, request: web.Request, work: Any, stage: _Stage) -> web.StreamResponse:
         """The answer; once there is progress to tell, as the last of the lines that tell it."""

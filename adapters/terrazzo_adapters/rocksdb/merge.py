@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Set
+from functools import partial
 from itertools import compress, islice
 from typing import NamedTuple
 
@@ -51,16 +52,15 @@ def newest_first(
 
     ``wanted``: how many will be taken.
     """
-    asked = {"start_us": start_us, "end_us": end_us, "wanted": wanted}
+    newest = partial(_newest_of_one, view, start_us=start_us, end_us=end_us, keys=keys, wanted=wanted)
     if len(ids) == 1:
         ((series, series_id),) = ids.items()
-        return _newest_of_one(view, series, series_id, keys, skip=skip, **asked)
-    each = [_newest_of_one(view, *item, keys, **asked) for item in ids.items()]
-    return islice(heapq.merge(*each, reverse=True), skip, None)
+        return newest(series, series_id, skip=skip)
+    return islice(heapq.merge(*(newest(*item) for item in ids.items()), reverse=True), skip, None)
 
 
 def _newest_of_one(
-    view: View, series: str, series_id: int, keys: Set[str], *, start_us: int, end_us: int, wanted: int, skip: int = 0
+    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], wanted: int, skip: int = 0
 ) -> Iterator[OrderedRecord]:
     rows = _rows_down(view, series_id, start_us, end_us, keys) if keys else None
     found = sealed.down(view, series_id, start_us, end_us, rows=rows, keys=keys, skip=skip, wanted=wanted)

@@ -261,7 +261,7 @@ async def test_what_is_old_is_sealed_in_the_background(tmp_path: Path, monkeypat
     await store.close()
     store = await open_rocks(tmp_path, seals=True)
     async with asyncio.timeout(60):
-        await until(lambda: kinds(store)["s"] == 5, "all that is old is sealed")
+        await until(lambda: kinds(store)["s"] == 5, "all that is old is sealed", timeout_s=60)
         await until(lambda: store._sealer.stats.unsealed_records == 20, "what is not old is counted")
         await until(lambda: store._sealer._encoder._process is None, "the process ends when there is no work")
     assert store._sealer.stats.sealed_records == len(records)

@@ -52,16 +52,15 @@ def newest_first(
 
     ``wanted``: how many will be taken.
     """
-    of_one = partial(_newest_of_one, view, keys=keys, start_us=start_us, end_us=end_us, wanted=wanted)
+    newest = partial(_newest_of_one, view, start_us=start_us, end_us=end_us, keys=keys, wanted=wanted)
     if len(ids) == 1:
         ((series, series_id),) = ids.items()
-        return of_one(series, series_id, skip=skip)
-    each = [of_one(*item) for item in ids.items()]
-    return islice(heapq.merge(*each, reverse=True), skip, None)
+        return newest(series, series_id, skip=skip)
+    return islice(heapq.merge(*(newest(*item) for item in ids.items()), reverse=True), skip, None)
 
 
 def _newest_of_one(
-    view: View, series: str, series_id: int, *, keys: Set[str], start_us: int, end_us: int, wanted: int, skip: int = 0
+    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], wanted: int, skip: int = 0
 ) -> Iterator[OrderedRecord]:
     rows = _rows_down(view, series_id, start_us, end_us, keys) if keys else None
     found = sealed.down(view, series_id, start_us, end_us, rows=rows, keys=keys, skip=skip, wanted=wanted)

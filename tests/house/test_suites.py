@@ -173,5 +173,7 @@ def test_each_command_runs_its_suite_with_arguments(target: str, option: str) ->
 def test_ci_runs_both_and_lets_nothing_be_skipped() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     promised = lines.index("export TERRAZZO_REQUIRE_SERVERS=1")
-    ran = [match[1] for line in lines[promised:] if (match := re.fullmatch(r"timeout .* make (test\S*)", line))]
+    pattern = r"timeout .* make (test\S*) \|\| failed=\$\?"  # the second runs where the first has failed, too
+    ran = [match[1] for line in lines[promised:] if (match := re.fullmatch(pattern, line))]
     assert ran == ["test", "test-end-to-end"]
+    assert lines[-1] == 'exit "$failed"'

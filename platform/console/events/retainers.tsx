@@ -31,9 +31,9 @@ export function Retainer({ uid }: { uid: string }) {
         <div class="stack">
           <Rows kind="retainer" script={data} />
           <Card title={t(scripts.objects)}>
-            {objects.data?.length ? (
+            {objects.data?.length !== 0 ? (
               <ul class="stack">
-                {objects.data.map((each) => (
+                {objects.data?.map((each) => (
                   <li key={each.id}>
                     <a href={link(["objects", each.id])}>
                       <Name text={each.name} />
@@ -42,7 +42,7 @@ export function Retainer({ uid }: { uid: string }) {
                 ))}
               </ul>
             ) : (
-              <Empty title={t(scripts.objectsNone)} />
+              <Empty title={t(scripts.objectsNone)}>{t(scripts.objectsNoneDo)}</Empty>
             )}
           </Card>
         </div>

@@ -54,6 +54,7 @@ export const w = words({
   windowSeconds: ["Window in seconds", "窗口（秒）"],
   objectsOf: ["Objects: {n} chosen", "对象：已选 {n} 个"],
   objectsNone: ["None is chosen: the script has nothing to work on.", "未选择对象：脚本没有可处理的内容。"],
+  objectsNoneDo: ["Edit it and choose objects.", "请编辑并选择对象。"],
   objectsOfStatistics: ["None is chosen: it is made for all objects that statistics are made for.", "未选择对象：对所有有统计的对象进行计算。"],
   period: ["Period", "周期"],
   hour: ["hours", "小时"],

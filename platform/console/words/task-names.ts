@@ -30,6 +30,7 @@ export const TASK_NAMES: Readonly<Record<string, string>> = {
   "events of this front": "本前端事件",
   "follower": "跟随日志",
   "former terminals": "曾有的终端",
+  "free memory": "空闲内存",
   "heartbeat": "心跳",
   "influxdb spool": "InfluxDB 暂存",
   "ingest writer": "接收写入",

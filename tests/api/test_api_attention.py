@@ -64,6 +64,16 @@ async def test_an_acknowledged_event_waits_no_more(rig: Rig) -> None:
     assert (await rig.call("get_attention"))["events"]["count"] == 3
 
 
+async def test_a_limit_that_was_changed_is_told_at_once(rig: Rig) -> None:
+    await rig.call("create_retainer", name="r" * 60, script=[], object_list=[])
+    assert (await rig.call("get_attention"))["quotas"] == []
+    company = next(each for each in (await rig.call("get_company_list", "root"))["data"] if each["id"] == 1)
+    await rig.call("update_company", "root", uid=company["uid"], limit_record_bytes=1)
+    assert [each["limit"] for each in (await rig.call("get_attention"))["quotas"]] == ["limits.company_record_bytes"]
+    await rig.call("update_company", "root", uid=company["uid"], limit_record_bytes=0)
+    assert (await rig.call("get_attention"))["quotas"] == []
+
+
 async def test_many_who_ask_at_once_are_served_by_one_walk(rig: Rig) -> None:
     stats = rig.services.attention.stats
     answers = await asyncio.gather(*(rig.call("get_attention", "viewer") for _ in range(20)))

@@ -66,7 +66,7 @@ export const w = words({
   narrow: ["{n} {n|widget lies|widgets lie} outside of so few columns", "有 {n} 个组件超出此列数"],
   removePage: ["Remove the page", "删除页面"],
   hours: ["Hours back", "显示的小时数"],
-  remove: ["Remove the dashboard {name}", "删除仪表盘 {name}"],
+  remove: ["Remove the dashboard {name}", "移除仪表盘 {name}"],
   removeAsk: ["It goes for good, and its link for a wall ends. While it is on an object, it can't be removed: take it off there first.", "仪表盘将被永久删除，大屏链接也会失效。仍关联到对象时无法删除：请先在对象页面取消关联。"],
   removedNow: ["Removed", "已删除"],
   search: ["Search dashboards", "搜索仪表盘"],

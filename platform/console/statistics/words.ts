@@ -21,7 +21,7 @@ export const w = words({
   savedRetainer: ["Saved", "已保存"],
   stoppedRetainer: ["Stopped; labels that are open stay open", "已停止；已打开的标签保持打开"],
   removed: ["Removed", "已删除"],
-  removeNamed: ["Remove {name}", "删除 {name}"],
+  removeNamed: ["Remove {name}", "移除 {name}"],
   removeAsk: ["The script goes, and its results with it.", "脚本及其结果将被删除。"],
   removeRetainerAsk: ["The script goes; the labels that it keeps open are closed.", "脚本将被删除；由它保持打开的标签会关闭。"],
   retainers: ["Retainers", "保持器"],

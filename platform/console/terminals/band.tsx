@@ -13,6 +13,7 @@ const DAY_MS = 86_400_000;
 const DAYS = 7;
 const PARTS_OF_DAY = 6;
 const BREAKS_FIRST = 4;
+const NOW_MS = 5_000; // times are told in whole seconds, and the clock here may be a little behind: what happens now is in it
 
 const LEGEND = [["online", w.online], ["offline", w.offline], ["flapping", w.bandUnsteady], ["unknown", w.unknownState]] as const;
 
@@ -22,7 +23,7 @@ export function PresenceBand({ uid, turn }: { uid: string; turn: number }) {
   const { data, error } = useLoad(
     async (abort) => {
       const end = clock.now.value;
-      const times = { start_time: clock.ago(DAYS * DAY_MS), end_time: clock.format(end) };
+      const times = { start_time: clock.ago(DAYS * DAY_MS), end_time: clock.format(end + NOW_MS) };
       return { end, bands: await call("get_presence_list", { terminal_id: uid, ...times }, abort) };
     },
     [uid, turn],

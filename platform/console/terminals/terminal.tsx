@@ -186,7 +186,7 @@ function Topics({ item }: { item: Item }) {
 /** With what it proves who it is. */
 function Credentials({ item }: { item: Item }) {
   return (
-    <dl class="facts topics">
+    <dl class="facts credentials">
       <dt>{t(w.clientId)}</dt>
       <dd>
         <Name text={item.uid} mono />

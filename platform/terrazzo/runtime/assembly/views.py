@@ -102,6 +102,7 @@ def _start_attention(
     lifetime.push_async_callback(looking.stop)
     attention = Attention(metadata.registry, states, records, disk, clock=clock)
     metadata.registry.service_changes.listen(attention.forget)
+    metadata.entities.companies.changes.listen(lambda _changed: attention.forget())  # what it may have
     return attention
 
 

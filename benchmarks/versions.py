@@ -1,11 +1,13 @@
 """Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
 
-``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--row TEXT] [--after-with KEY=VALUE]``:
-two checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter,
+``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--row TEXT] [--after-with KEY=VALUE]
+[--whole]``: two checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter,
 and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a pair the two
 alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the machine's
 neighbours cost a second falls on both alike; of loads one after the other the same version differed from itself by
-half. Both are started anew ``STARTS`` times in between, as where a process has its memory is worth some percent for as
+half. With ``--whole`` the loads
+of a pair are given one after the other, in an order that alternates, and nothing is stopped: neither has its caches
+emptied by the other ten times a second. Both are started anew ``STARTS`` times in between, as where a process has its memory is worth some percent for as
 long as it runs. A database flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all``
 is the CPU of all pairs together. ``--after-with`` sets environment variables of AFTER alone, such as
 ``TERRAZZO_STORE__SEAL=false`` where BEFORE did not seal yet. The load is that of the other benchmarks: 10-point JSON
@@ -253,10 +255,18 @@ def in_turns(row: Row) -> tuple[float, float]:
         return before.result(), after.result()
 
 
-def measure(row: Row, pairs: int) -> list[tuple[float, float]]:
+def whole(row: Row, number: int) -> tuple[float, float]:
+    """What both loads cost, one after the other: in odd pairs the later version's first."""
+    if number % 2:
+        after = row.after()
+        return row.before(), after
+    return row.before(), row.after()
+
+
+def measure(row: Row, pairs: int, *, is_whole: bool) -> list[tuple[float, float]]:
     """What both cost in each pair, after one that makes caches warm."""
     in_turns(row)
-    return [in_turns(row) for _ in range(pairs)]
+    return [whole(row, number) if is_whole else in_turns(row) for number in range(pairs)]
 
 
 def tell(name: str, costs: list[tuple[float, float]]) -> None:
@@ -271,8 +281,9 @@ def tell(name: str, costs: list[tuple[float, float]]) -> None:
     )
 
 
-def run(kind: str, checkouts: tuple[Path, Path], pairs: int, named: str, after_with: Mapping[str, str]) -> None:
-    """All rows of one kind that have ``named`` in their names."""
+def run(kind: str, asked: argparse.Namespace) -> None:
+    """All rows of one kind that have the asked text in their names."""
+    checkouts, after_with, pairs = (asked.before, asked.after), dict(asked.after_with), asked.pairs
     found: dict[str, list[tuple[float, float]]] = {}
     for start in range(min(STARTS, pairs)):
         with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
@@ -280,8 +291,8 @@ def run(kind: str, checkouts: tuple[Path, Path], pairs: int, named: str, after_w
             for folder in folders:
                 folder.mkdir()
             for row in started_rows(kind, checkouts, folders, after_with, stack):
-                if named in row.name:
-                    costs = measure(row, len(range(start, pairs, STARTS)))
+                if asked.row in row.name:
+                    costs = measure(row, len(range(start, pairs, STARTS)), is_whole=asked.whole)
                     found.setdefault(row.name, []).extend(costs)
     for row_name, all_costs in found.items():
         tell(row_name, all_costs)
@@ -317,12 +328,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--row", default="", metavar="TEXT", help="rows with this in their names")
     parser.add_argument("--after-with", nargs="+", type=setting, default=(), metavar="KEY=VALUE")
+    parser.add_argument("--whole", action="store_true", help="loads of a pair one after the other")
     arguments = parser.parse_args()
     print(
         "| load | before, us CPU | after | ratio, median | quartiles | in all |\n|---|---|---|---|---|---|", flush=True
     )
     for kind in arguments.only:
-        run(kind, (arguments.before, arguments.after), arguments.pairs, arguments.row, dict(arguments.after_with))
+        run(kind, arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import signal
+import sys
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 
 import pytest
@@ -56,6 +59,46 @@ async def test_what_no_task_does_is_told_by_the_parts(watch: LoopWatch, caplog: 
     with caplog.at_level(logging.WARNING):
         await until(lambda: watch.held == 1, "the delay is told")
     assert r"bytes from pump-7\n: hold_up" in caplog.text
+
+
+async def test_a_process_that_was_not_run_does_not_blame_what_the_loop_happened_to_do():
+    command = [sys.executable, "-c", _STOPS_ITSELF]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    try:
+        assert process.stdout is not None and process.stderr is not None
+        for _ in range(20):  # whether the beat or the look comes first after it is a matter of luck
+            await process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(4 * HELD_S)
+            process.send_signal(signal.SIGCONT)
+            told = (await process.stderr.readline()).decode()
+            assert "the event loop was held for" in told
+            if "by nothing of its own: the process was not run" in told:
+                return
+            assert "could not be looked at" in told
+        pytest.fail("it was never seen")
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+_STOPS_ITSELF = """
+import asyncio, logging
+from terrazzo.runtime.loop_watch import LoopWatch
+
+async def main():
+    logging.basicConfig()
+    while True:
+        watch = LoopWatch()
+        watch.start()
+        await asyncio.sleep(0.02)
+        print("ready", flush=True)
+        while not watch.held:
+            await asyncio.sleep(0.001)
+        watch.stop()
+
+asyncio.run(main())
+"""
 
 
 async def test_each_beat_is_in_the_histogram(watch: LoopWatch):

@@ -36,6 +36,7 @@ _REST_S = 0.05  # between two beats while there is next to nothing to do: each w
 _RESTS_AFTER = 50  # beats with no more processor time than this in between: what may hold the loop wakes it
 _IDLE_S = 0.005
 _FRAMES = 8  # innermost ones that are told
+_NOT_RUN = "nothing of its own: the process was not run (stopped, or its machine was)"
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _CAN_WAKE = hasattr(time, "pthread_getcpuclockid")
@@ -152,11 +153,17 @@ class LoopWatch(Collector):
         """The thread: looks once at each beat that is overdue, and has beats come often when the loop is at work."""
         looked_at, clock = 0.0, _processor_clock(thread_id)
         cpu_s = 0.0
-        while not self._stopped.wait(_REST_S if self._is_resting else _LOOK_S):
-            due_s = self._due_s
-            if due_s != looked_at and self._clock() - due_s > HELD_S:
+        while True:
+            pause_s = _REST_S if self._is_resting else _LOOK_S
+            asleep_s, process_s = self._clock(), time.process_time()
+            if self._stopped.wait(pause_s):
+                return
+            due_s, now_s = self._due_s, self._clock()
+            if due_s != looked_at and now_s - due_s > HELD_S:
                 looked_at = due_s
-                self._seen = (due_s, self._look(loop, thread_id))
+                missed_s, ran_s = now_s - asleep_s - pause_s, time.process_time() - process_s
+                was_run = missed_s < HELD_S / 2 or ran_s > missed_s / 4
+                self._seen = (due_s, self._look(loop, thread_id) if was_run else _NOT_RUN)
             if clock is not None and self._is_resting:
                 before_s, cpu_s = cpu_s, time.clock_gettime(clock)
                 if before_s and cpu_s - before_s > _IDLE_S:

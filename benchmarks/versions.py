@@ -1,19 +1,18 @@
 """Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
 
 ``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--row TEXT] [--after-with KEY=VALUE]
-[--whole]``: two checkouts, the first of them the one that the other is held against. Both run at the same time on this interpreter,
-and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a pair the two
-alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the machine's
-neighbours cost a second falls on both alike; of loads one after the other the same version differed from itself by
-half. With ``--whole`` the loads
-of a pair are given one after the other, in an order that alternates, and nothing is stopped: neither has its caches
-emptied by the other ten times a second. Both are started anew ``STARTS`` times in between, as where a process has its memory is worth some percent for as
-long as it runs. A database flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all``
-is the CPU of all pairs together. ``--after-with`` sets environment variables of AFTER alone, such as
-``TERRAZZO_STORE__SEAL=false`` where BEFORE did not seal yet. The load is that of the other benchmarks: 10-point JSON
-at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers (``live``), terminals that log
-in with their pins and hang up (``login``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16
-connections (``gateway``).
+[--whole]``: two checkouts, the first of them the one that the other is held against. Both run at the same time on
+this interpreter, and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a
+pair the two alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the
+machine's neighbours cost a second falls on both alike; of loads one after the other the same version differed from
+itself by half. With ``--whole`` the loads of a pair are given one after the other, in an order that alternates, and
+nothing is stopped: neither has its caches emptied by the other ten times a second. Both are started anew ``STARTS``
+times in between, as where a process has its memory is worth some percent for as long as it runs. A database flushes
+and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs together.
+``--after-with`` sets environment variables of AFTER alone, such as ``TERRAZZO_STORE__SEAL=false`` where BEFORE did
+not seal yet. The load is that of the other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping
+(``mapping``), beside 50 live subscribers (``live``), terminals that log in with their pins and hang up (``login``),
+the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
 """
 
 from __future__ import annotations

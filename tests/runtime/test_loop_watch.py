@@ -65,7 +65,8 @@ async def test_a_process_that_was_not_run_does_not_blame_what_the_loop_happened_
     command = [sys.executable, "-c", _STOPS_ITSELF]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
     try:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         for _ in range(20):  # whether the beat or the look comes first after it is a matter of luck
             await process.stdout.readline()
             process.send_signal(signal.SIGSTOP)

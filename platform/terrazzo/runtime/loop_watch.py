@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 BEAT_S = 0.01
 HELD_S = 0.05  # a longer delay is told, with what held the loop
-_LOOK_S = 0.025  # between two looks of the thread
+_LOOK_S = 0.001  # the least between two looks of the thread, which come when the next beat would be overdue
 _REST_S = 0.05  # between two beats while there is next to nothing to do: each wakes the processor
 _RESTS_AFTER = 50  # beats with no more processor time than this in between: what may hold the loop wakes it
 _IDLE_S = 0.005
@@ -150,12 +150,13 @@ class LoopWatch(Collector):
         self._sparse_log.warning(told, delay_s * 1_000, cpu_s * 1_000, by)
 
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
-        """The thread: looks once at each beat that is overdue, and has beats come often when the loop is at work."""
+        """The thread: looks once at each beat as it gets overdue, and has beats come often when the loop is at work."""
         looked_at, clock = 0.0, _processor_clock(thread_id)
         cpu_s = 0.0
         while True:
-            pause_s = _REST_S if self._is_resting else _LOOK_S
             asleep_s, process_s = self._clock(), time.process_time()
+            is_known = self._is_resting or self._due_s == looked_at
+            pause_s = _REST_S if is_known else max(_LOOK_S, self._due_s + HELD_S - asleep_s)
             if self._stopped.wait(pause_s):
                 return
             due_s, now_s = self._due_s, self._clock()

@@ -23,6 +23,7 @@ ALLOWED = {
     ("embedded/sessions/queue_sender.py", 3): "one group to the log; their group is of the task that sends all",
     ("embedded/sessions/record_writer.py", 2): "one record to the log; their group is of the task that writes all",
     ("runtime/node.py", 2): "waits for the lease, or for the end of the process, which awaits it",
+    ("metadata/repositories/whole_table.py", 1): "the rows after these: whoever reads them awaits it",
     ("replication/leading.py", 1): "one change: whoever asked awaits it; given up, the next one waits for its end",
     ("api/kernel/readiness.py", 2): "one request to /readyz, which awaits the checks",
     ("api/transports/websocket.py", 2): "the end of the server, which awaits each goodbye",

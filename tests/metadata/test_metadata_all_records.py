@@ -1,8 +1,9 @@
-"""All records of a table, as rows and as tuples: the same, whatever is sealed, absent or JSON."""
+"""All records of a table, as rows and by column: the same, whatever is sealed, absent or JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from registry_stand import Stand
@@ -22,9 +23,13 @@ def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repository, "_CHUNK", 2)
 
 
+async def all_tuples(records: repository.EntityRepository, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    return [values async for page in records.every_column(columns) for values in zip(*page, strict=True)]
+
+
 async def check_alike(records: repository.EntityRepository, columns: tuple[str, ...]) -> int:
     rows = [row async for row in records.every(columns)]
-    tuples = [values async for page in records.every_tuple(columns) for values in page]
+    tuples = await all_tuples(records, columns)
     assert tuples == [(row["id"], *(row[name] for name in columns)) for row in rows]
     return len(rows)
 
@@ -38,12 +43,12 @@ async def test_rows_and_tuples_are_alike(stand: Stand) -> None:
     await stand.entities.objects.create(stand.first, {"name": "bare"})
     assert await check_alike(stand.entities.terminals, TERMINAL) >= 3
     assert await check_alike(stand.entities.objects, OBJECT) >= 2
-    found = [values async for page in stand.entities.objects.every_tuple(("name", "terminal_list")) for values in page]
+    found = await all_tuples(stand.entities.objects, ("name", "terminal_list"))
     assert {name: uids for _, name, uids in found}["listed"] == listed
 
 
 async def test_none_are_none(stand: Stand) -> None:
-    assert [page async for page in stand.entities.objects.every_tuple(OBJECT)] == []
+    assert await all_tuples(stand.entities.objects, OBJECT) == []
 
 
 async def test_secrets_that_two_keys_have_sealed_are_open(stand: Stand, tmp_path: Path) -> None:

@@ -140,9 +140,8 @@ class Analysis:
                 hear(RowChange(row["id"], row["uid"], row))
         entities.objects.changes.listen(self._on_object)
         mappings = {row["id"]: row["uid"] async for row in entities.mappings.every(only=("uid",))}
-        async for page in entities.objects.every_tuple(("mapping_id",)):
-            for object_id, mapping_id in page:
-                catalogue.put_object(object_id, mappings.get(mapping_id))
+        async for ids, mapping_ids in entities.objects.every_column(("mapping_id",)):
+            catalogue.load_objects(ids, map(mappings.get, mapping_ids))
         known = {(script.kind, script.id) for script in catalogue}
         self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
 

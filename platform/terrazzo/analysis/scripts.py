@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -108,6 +108,10 @@ class ScriptCatalogue:
     def get(self, kind: ScriptKind, script_id: int) -> Script | None:
         """The script of this kind and id."""
         return self._scripts.get((kind, script_id))
+
+    def load_objects(self, ids: Iterable[int], mappings: Iterable[str | None]) -> None:
+        """Takes over objects, each by its id and the uid of its mapping; None: it has none."""
+        self._mappings.update(zip(ids, mappings, strict=True))
 
     def put_object(self, object_id: int, mapping: str | None) -> None:
         """Takes over a created or changed object, by the uid of its mapping; None: it has none."""

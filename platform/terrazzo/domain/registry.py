@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from terrazzo.domain.certificates.authorities import Authorities
 from terrazzo.domain.claims.claim_key import ClaimKeys
@@ -11,6 +12,8 @@ from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import OutOfService, Terminal
 from terrazzo.listeners import Listeners
 from terrazzo.member_sets import MemberSets
+
+_ID, _UID = attrgetter("id"), attrgetter("uid")
 
 
 class Registry:
@@ -60,6 +63,20 @@ class Registry:
     def terminals(self) -> Iterable[Terminal]:
         """All terminals, in no particular order."""
         return self._terminals.values()
+
+    def load_terminals(self, terminals: Sequence[Terminal]) -> None:
+        """Adds terminals that aren't known yet, before anybody listens: at a start."""
+        self._terminals.update(zip(map(_UID, terminals), terminals, strict=True))
+        self._uids.update(zip(map(_ID, terminals), map(_UID, terminals), strict=True))
+
+    def load_objects(
+        self, ids: Sequence[int], company_ids: Iterable[int], terminal_uids: Iterable[tuple[str, ...]]
+    ) -> None:
+        """Adds objects that aren't known yet, each with its company and its ordered ``terminal_list``: at a start."""
+        self._company_of.update(zip(ids, company_ids, strict=True))
+        self._terminals_of.update(zip(ids, terminal_uids, strict=True))
+        for object_id in ids:
+            self._objects_of.add_to_all(self._terminals_of[object_id], object_id)
 
     def put_terminal(self, terminal: Terminal) -> None:
         """Adds or replaces a terminal, by its uid; another record's with the same uid is gone before."""
@@ -113,8 +130,7 @@ class Registry:
         uids = tuple(terminal_uids)
         self._company_of[object_id] = company_id
         self._terminals_of[object_id] = uids
-        for uid in uids:
-            self._objects_of.add(uid, object_id)
+        self._objects_of.add_to_all(uids, object_id)
         if before != uids:
             self._tell_sharing(frozenset((*before, *uids)))
 

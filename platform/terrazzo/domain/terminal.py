@@ -19,7 +19,7 @@ class OutOfService(msgspec.Struct, frozen=True, kw_only=True):
     username: str  # as it was
 
 
-class Terminal(msgspec.Struct, frozen=True, kw_only=True):
+class Terminal(msgspec.Struct, frozen=True):
     """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal")."""
 
     id: int

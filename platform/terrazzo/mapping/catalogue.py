@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 _SHORT = 10_000  # characters of rows that are read in some milliseconds
 
 
-class ObjectSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectSpec(msgspec.Struct, frozen=True):
     """What the mapping needs of an object's record: company, mapping, terminals."""
 
     id: int
@@ -181,6 +181,14 @@ class MappingCatalogue:
         except ValueError as error:
             _log.warning("mapping %d: what is said of its events is not used: %s", mapping_id, error)
 
+    def load_objects(self, specs: Iterable[ObjectSpec]) -> None:
+        """Takes over objects that aren't known yet, before anything is bound to them: at a start."""
+        for spec in specs:
+            self._objects[spec.id] = spec
+            self._objects_of.add_to_all(spec.terminals, spec.id)
+            if spec.mapping_id is not None:
+                self._mapped[spec.mapping_id].add(spec.id)
+
     def put_object(self, spec: ObjectSpec) -> None:
         """An object was made or changed."""
         if self._objects.get(spec.id) == spec:
@@ -188,8 +196,7 @@ class MappingCatalogue:
         self._forget_links(spec.id)
         self._lanes.clear()
         self._objects[spec.id] = spec
-        for uid in spec.terminals:
-            self._objects_of.add(uid, spec.id)
+        self._objects_of.add_to_all(spec.terminals, spec.id)
         if spec.mapping_id is not None:
             self._mapped[spec.mapping_id].add(spec.id)
         self._unbind(spec.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any
 
@@ -71,9 +71,8 @@ class ReportMapper:
         for repository, hear in watched:
             repository.changes.listen(hear)
             if repository is entities.objects:
-                async for objects in repository.every_tuple(_OF_OBJECTS):
-                    for values in objects:
-                        engine.catalogue.put_object(_object(*values))
+                async for columns in repository.every_column(_OF_OBJECTS):
+                    engine.catalogue.load_objects(_objects(*columns))
                 mapper.maker.on_changed()
                 continue
             async for row in repository.every():
@@ -160,20 +159,19 @@ class ReportMapper:
 
 
 def _object_of(row: Row) -> ObjectSpec:
-    return _object(row["id"], *(row[name] for name in _OF_OBJECTS))
+    return next(_objects([row["id"]], *([row[name]] for name in _OF_OBJECTS)))
 
 
-def _object(
-    record_id: int, company_id: int, mapping_id: int | None, terminals: Sequence[str] | None, is_available: int
-) -> ObjectSpec:
-    """The object of ``id`` and ``_OF_OBJECTS``; its terminals' uids are the ones that the registry has."""
-    return ObjectSpec(
-        id=record_id,
-        company_id=company_id,
-        mapping_id=mapping_id,
-        terminals=tuple(map(intern, terminals or ())),
-        is_available=bool(is_available),
-    )
+def _objects(
+    ids: Sequence[int],
+    company_ids: Sequence[int],
+    mapping_ids: Sequence[int | None],
+    terminals: Sequence[Sequence[str] | None],
+    are_available: Sequence[int],
+) -> Iterator[ObjectSpec]:
+    """The objects of these ids and ``_OF_OBJECTS``, by column; uids of terminals are the ones that the registry has."""
+    uids = (tuple(map(intern, each or ())) for each in terminals)
+    return map(ObjectSpec, ids, company_ids, mapping_ids, uids, map(bool, are_available))
 
 
 def _retainer_of(row: Mapping[str, Any]) -> RetainerSpec:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from sys import intern
+from typing import Any
 
 import msgspec
 
@@ -33,6 +35,13 @@ _OF_TERMINALS = (
     *("uid", "name", COMPANY, "type", "mode", "username", "pin", "access", "topic", "is_route", "session_expiry"),
     *("keep_alive", "encryption", "dixie", "rsa_privatekey", "is_available", "config_id", "activated", "series"),
 )
+_COLUMNS = {
+    "company_id": COMPANY,
+    "session_expiry_s": "session_expiry",
+    "keep_alive_s": "keep_alive",
+    "activated_us": "activated",
+}
+"""The columns that have another name than what a ``Terminal`` has of them."""
 _OF_OBJECTS = (COMPANY, "terminal_list")
 
 _log = logging.getLogger(__name__)
@@ -54,12 +63,10 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
             registry.forms[row["id"]] = form
     async for row in companies.every():
         registry.set_company(row["id"], is_available=bool(row["is_available"]))
-    async for page in terminals.every_tuple(_OF_TERMINALS):
-        for values in page:
-            registry.put_terminal(_terminal(registry, *values))
-    async for page in objects.every_tuple(_OF_OBJECTS):
-        for record_id, company_id, terminal_list in page:
-            registry.put_object(record_id, map(intern, terminal_list or ()), company_id=company_id)
+    async for columns in terminals.every_column(_OF_TERMINALS):
+        registry.load_terminals(_terminals(registry, columns))
+    async for ids, company_ids, lists in objects.every_column(_OF_OBJECTS):
+        registry.load_objects(ids, company_ids, [tuple(map(intern, each or ())) for each in lists])
     async for row in claim_keys.every():
         registry.claim_keys.put(claim_key_of(row))
     async for row in authorities.every():
@@ -95,61 +102,24 @@ def form_of(row: Row) -> PayloadForm | None:
 
 def terminal_of(row: Row, registry: Registry) -> Terminal:
     """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
-    return _terminal(registry, row["id"], *(row[name] for name in _OF_TERMINALS))
+    return _terminals(registry, [[row["id"]], *([row[name]] for name in _OF_TERMINALS)])[0]
 
 
-def _terminal(
-    registry: Registry,
-    record_id: int,
-    uid: str,
-    name: str,
-    company_id: int,
-    kind: str,
-    mode: str,
-    username: str,
-    pin: str,
-    access: str,
-    topic: str,
-    is_route: int,
-    session_expiry_s: int,
-    keep_alive_s: int,
-    encryption: int,
-    dixie: int,
-    rsa_privatekey: str,
-    is_available: int,
-    config_id: int,
-    activated_us: int | None,
-    series: str | None,
-) -> Terminal:
-    """The terminal of ``id`` and ``_OF_TERMINALS``.
+def _terminals(registry: Registry, columns: Sequence[Sequence[Any]]) -> list[Terminal]:
+    """The terminals of these columns: ``id`` and ``_OF_TERMINALS``.
 
     Texts that many have, and the uid that objects name, are there once in memory.
     """
-    uid = intern(uid)
-    return Terminal(
-        id=record_id,
-        uid=uid,
-        name=name,
-        company_id=company_id,
-        type=intern(kind),
-        mode=intern(mode),
-        username=uid if username == uid else username,
-        pin=pin,
-        access=intern(access),
-        topic=intern(topic),
-        is_route=bool(is_route),
-        session_expiry_s=session_expiry_s,
-        keep_alive_s=keep_alive_s,
-        encryption=bool(encryption),
-        dixie=bool(dixie),
-        rsa_privatekey=rsa_privatekey,
-        is_available=bool(is_available),
-        config_id=config_id,
-        activated_us=activated_us,
-        series=series or "",
-        company_is_available=registry.is_company_available(company_id),
-        form=registry.forms.get(config_id),
-    )
+    of = dict(zip(("id", *_OF_TERMINALS), columns, strict=True))
+    for name in ("uid", "type", "mode", "access", "topic"):
+        of[name] = list(map(intern, of[name]))
+    for name in ("is_route", "encryption", "dixie", "is_available"):
+        of[name] = list(map(bool, of[name]))
+    of["username"] = [uid if name == uid else name for uid, name in zip(of["uid"], of["username"], strict=True)]
+    of["series"] = [name or "" for name in of["series"]]
+    of["company_is_available"] = list(map(registry.is_company_available, of[COMPANY]))
+    of["form"] = list(map(registry.forms.get, of["config_id"]))
+    return list(map(Terminal, *(of[_COLUMNS.get(name, name)] for name in Terminal.__struct_fields__)))
 
 
 class RegistryFeed:

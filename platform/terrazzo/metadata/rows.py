@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -57,20 +57,18 @@ class RowCodec:
         self._open(rows)
         return rows
 
-    def values_of(self, found: Sequence[sa.Row[Any]]) -> Iterator[tuple[Any, ...]]:
-        """The same as tuples, in the order of the query's columns, at a third of the cost.
+    def decode_columns(self, names: Sequence[str], columns: list[list[Any]]) -> None:
+        """The same in place, of rows that are given by column, at a fifth of the cost.
 
         Raises:
             SecretUnreadable: a secret was sealed with another key.
         """
-        columns: list[Sequence[Any]] = list(zip(*found, strict=True))
-        for at, name in enumerate(found[0]._fields if found else ()):
+        for at, name in enumerate(names):
             if name in self._json:
                 unset, decode = self._json[name], msgspec.json.decode
                 columns[at] = [unset if text is None else decode(text) for text in columns[at]]
             elif name in self._secret:
                 columns[at] = self._secrets.unseal_all(columns[at], self._secret[name])
-        return zip(*columns, strict=True)
 
     def decode_page(self, found: Sequence[sa.Row[Any]]) -> list[dict[str, Any]]:
         """The rows of one query, each as ``public(decode(row))``, at half the cost.

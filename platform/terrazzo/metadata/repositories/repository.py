@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -33,6 +33,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import in_turns, next_turn
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
+from terrazzo.metadata.repositories.whole_table import columns_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
 from terrazzo.reasons import say
@@ -212,10 +213,12 @@ class EntityRepository:
             for row in self._codec.decode_all(found):
                 yield row
 
-    async def every_tuple(self, only: Sequence[str]) -> AsyncIterator[Iterator[tuple[Any, ...]]]:
-        """The same as tuples of the id and these columns, some thousand at a time: for whoever reads all at a start."""
-        async for found in self._chunks(self._columns(only), _CHUNK):
-            yield self._codec.values_of(found)
+    async def every_column(self, only: Sequence[str]) -> AsyncIterator[list[list[Any]]]:
+        """The same by column, the ids first, of some thousand records at a time: for whoever reads all at a start."""
+        names = list(dict.fromkeys(("id", *only)))
+        async for columns in columns_of(self._database, self.table, names, at_once=_CHUNK):
+            self._codec.decode_columns(names, columns)
+            yield columns
 
     def _columns(self, names: Collection[str]) -> sa.Select[Any]:
         return sa.select(*(self.table.c[name] for name in {"id": 0} | dict.fromkeys(names)))

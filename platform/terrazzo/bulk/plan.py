@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.id_sequence import FURTHEST_AHEAD, last_id
 from terrazzo.bulk.references import References

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from terrazzo.async_engine import AsyncConnection, AsyncEngine
 from terrazzo.errors import Unavailable
 from terrazzo.reasons import say
 

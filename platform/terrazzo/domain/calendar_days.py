@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.times import from_datetime, to_datetime
 
 MOST_DAYS = 365  # with more, a month and day would name two days

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.config.limits import LimitsSection
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY as OWNER

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.config.limits import LimitsSection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind

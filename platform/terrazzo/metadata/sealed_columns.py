@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.crypto.secrets import Secrets, SecretUnreadable, is_sealed
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import sqlalchemy as sa
 from api_rig import Rig
 
 from terrazzo.database.tables.events import EVENT, LABEL

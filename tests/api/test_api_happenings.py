@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+import sqlalchemy as sa
 from api_rig import Rig, open_rig
 
 from terrazzo.database.tables.events import EVENT, LABEL

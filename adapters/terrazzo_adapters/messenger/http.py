@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import ssl
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from terrazzo.ports.providers import NO_ANSWER, NOT_AN_ADDRESS, HttpAnswer, HttpCall, SendOutcome
@@ -20,8 +20,7 @@ _CHARSET = re.compile(r"""charset="?([\w.:-]{1,40})""", re.IGNORECASE)
 _CHARSETS = {"us-ascii", "iso-8859-1", "windows-1252", "gb2312", "gbk", "gb18030", "big5"}  # some others are costly
 
 
-@dataclass
-class _Progress:
+class _Progress(msgspec.Struct):
     """Whether the request's head has been sent; from then on it may have arrived."""
 
     has_left: bool = False

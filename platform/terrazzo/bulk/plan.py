@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -34,8 +33,7 @@ OnRow = Callable[[int], object]
 """Called with the number of rows that are done."""
 
 
-@dataclass(slots=True)
-class Planned:
+class Planned(msgspec.Struct):
     """What a row will do: create a record, or change the record ``before``."""
 
     row: int

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ _NO_LIMIT = 2**63 - 1
 _AT_ONCE = 500  # rows that one statement looks at and removes
 
 
-@dataclass(frozen=True, slots=True)
-class KeptKind:
+class KeptKind(msgspec.Struct, frozen=True):
     """A table of what objects have had: how it is counted, in which order rows go, which may go, and its texts."""
 
     counted: Counted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -459,7 +458,7 @@ def check_bridge(section: BridgeSection, *, key: str) -> None:
 
 def new_mailer(section: EmailSection) -> SmtpMailer:
     """The sender of mail by SMTP that a section of the configuration describes."""
-    given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
+    given = {name: getattr(section, name) for name in MailServer.__struct_fields__}
     return SmtpMailer(MailServer(**given))
 
 
@@ -471,8 +470,7 @@ def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
     return GuardedHttp(Guard(section.allow_private))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's ways to the outside that no configuration key names; the defaults are those of ``terrazzo serve``.
 
     Attributes:
@@ -493,7 +491,7 @@ class Ports:
     new_mailer: Callable[[EmailSection], Mailer] = new_mailer
     new_caller: Callable[[MessengerSection | SsoSection], HttpCaller] = new_caller
     new_supervisor: NewSupervisor = new_supervisor
-    intake_limits: IngestLimits = field(default_factory=IngestLimits)
+    intake_limits: IngestLimits = msgspec.field(default_factory=IngestLimits)
     fence: Fence | None = None
     collectors: Sequence[Collector] = ()
     fronts: Fronts | None = None

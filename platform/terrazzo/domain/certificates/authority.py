@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -23,8 +23,7 @@ _BEGIN = "-----BEGIN CERTIFICATE-----"
 _UNREADABLE = (ValueError, TypeError, x509.DuplicateExtension, UnsupportedAlgorithm)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientAuthority:
+class ClientAuthority(msgspec.Struct, frozen=True):
     """One authority of one company; its certificate is public, its private key stays with the company."""
 
     id: int

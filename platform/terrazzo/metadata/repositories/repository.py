@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
@@ -58,15 +58,14 @@ Draft = dict[str, Any]
 """Parsed values that are about to be stored, by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """One transaction on an actor's behalf, with its audit entries and the changes to announce after its commit."""
 
     connection: AsyncConnection
     actor: Actor
     use: UseMeter
-    changed: list[RowChange] = field(default_factory=list)
-    entries: list[AuditEntry] = field(default_factory=list)
+    changed: list[RowChange] = msgspec.field(default_factory=list)
+    entries: list[AuditEntry] = msgspec.field(default_factory=list)
 
 
 class EntityRepository:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.oidc import OidcProvider
@@ -27,8 +28,7 @@ from terrazzo.runtime.assembly.metadata import Metadata, ReplicaMetadata
 from terrazzo.runtime.lifetime import Lifetime
 
 
-@dataclass(frozen=True, slots=True)
-class Logins:
+class Logins(msgspec.Struct, frozen=True):
     """Users' logins, what administrators see and lift, and the limits of terminals' logins."""
 
     users: UserLogin

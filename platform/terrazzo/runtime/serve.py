@@ -65,7 +65,7 @@ from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.runtime.tracing import SendingTracer, open_tracing
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.backup import FolderTarget
-from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
+from terrazzo_adapters.messenger import Guard, GuardedHttp
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.access.folder_modes import close_to_others
 
@@ -456,8 +456,10 @@ def check_bridge(section: BridgeSection, *, key: str) -> None:
         raise ConfigError(f"{key}.{error}") from None
 
 
-def new_mailer(section: EmailSection) -> SmtpMailer:
+def new_mailer(section: EmailSection) -> Mailer:
     """The sender of mail by SMTP that a section of the configuration describes."""
+    from terrazzo_adapters.messenger.smtp import MailServer, SmtpMailer  # most platforms send none
+
     given = {name: getattr(section, name) for name in MailServer.__struct_fields__}
     return SmtpMailer(MailServer(**given))
 

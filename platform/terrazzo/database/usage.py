@@ -6,7 +6,7 @@ processes on one database share the counters.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -46,11 +46,14 @@ class Holder(NamedTuple):
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of rows that is counted: whose a row is, of which object, and its size in bytes."""
+    """A kind of rows that is counted: whose a row is, of which object, and its size in bytes.
+
+    The expression of the size is asked for when rows are counted: most kinds never are between two starts.
+    """
 
     table: sa.Table
     company: sa.Column[Any]
-    size: sa.ColumnElement[int]
+    size: Callable[[], sa.ColumnElement[int]]
     part: sa.Column[Any] | None = None
 
     @property
@@ -204,7 +207,7 @@ async def _count(connection: AsyncConnection, counted: Counted) -> dict[Holder, 
 def _sums(counted: Counted) -> sa.Select[Any]:
     part = sa.literal(0).label("part") if counted.part is None else counted.part.label("part")
     columns = (counted.company.label("company_id"), part)
-    sums = (sa.func.count().label("records"), sa.func.sum(counted.size).label("bytes"))
+    sums = (sa.func.count().label("records"), sa.func.sum(counted.size()).label("bytes"))
     return sa.select(*columns, *sums).select_from(counted.table).group_by(*columns[: 1 if counted.part is None else 2])
 
 

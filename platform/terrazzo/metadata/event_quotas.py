@@ -55,7 +55,7 @@ def _texts(table: sa.Table) -> tuple[str, ...]:
 
 
 def _counted(table: sa.Table, size: sa.ColumnElement[int]) -> Counted:
-    return Counted(table=table, company=table.c.company_id, part=table.c.object_id, size=size)
+    return Counted(table=table, company=table.c.company_id, part=table.c.object_id, size=lambda: size)
 
 
 def _size(table: sa.Table) -> sa.ColumnElement[int]:
@@ -198,7 +198,7 @@ async def _remove(
     """Deletes rows in this order until enough are gone; returns whose they were and their sizes, by id."""
     counted, removed = kind.counted, dict[int, tuple[Holder, int]]()
     assert counted.part is not None
-    size = counted.size.label("size")
+    size = counted.size().label("size")
     query = sa.select(counted.table.c.id, counted.company, counted.part, size).where(*where).order_by(*order)
     while (left := _less(need, removed)) != Use():
         rows = (await connection.execute(query.limit(_AT_ONCE if left.bytes else min(left.records, _AT_ONCE)))).all()

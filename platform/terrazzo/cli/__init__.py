@@ -9,7 +9,7 @@ import sys
 def main() -> None:
     """Runs the command line; expected failures print a line each and exit with 2."""
     gc.disable()  # what is loaded stays: looking through it time and again takes a fortieth of a start
-    from terrazzo.cli.program import make_app, run
+    from terrazzo.cli.shell.program import make_app, run
 
     app = make_app(sys.argv[1:])
     gc.enable()

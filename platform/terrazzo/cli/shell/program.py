@@ -1,4 +1,4 @@
-"""The commands of ``terrazzo``. A new one is a module beside this with ``register(app)``, named in ``MODULES``."""
+"""The commands of ``terrazzo``. A new one is a module above this with ``register(app)``, named in ``MODULES``."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ MODULES = (
 )
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
-
-_PACKAGE = __name__.rpartition(".")[0]
+_PACKAGE = "terrazzo.cli"
 
 
 def make_app(arguments: Sequence[str] = ()) -> typer.Typer:

@@ -69,6 +69,4 @@ def test_authorities_are_read_when_they_are_needed(tmp_path: Path) -> None:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
     assert tell("without") == ["0", "1", str(authority), "None"]
-    assert tell("with") == ["2", "1", str(authority), "None"], (
-        "what the library does by itself, and why it is not left to"
-    )
+    assert tell("with") == ["2", "1", str(authority), "None"], "that is what the library does by itself"

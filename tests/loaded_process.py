@@ -220,7 +220,8 @@ def _source() -> socket.socket:
 def _load() -> None:
     for name in _LOADED:
         importlib.import_module(name)
-    from terrazzo.cli import MODULES, checks
+    from terrazzo.cli import checks
+    from terrazzo.cli.shell.program import MODULES
 
     for name in MODULES:  # each command imports all of them
         importlib.import_module(f"terrazzo.cli.{name}")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.async_engine import AsyncConnection
 
 FEW = 300  # rows that a plan may expect to read of a long table
 
@@ -45,9 +46,13 @@ async def scans(
     ``by_company``: all that a company has is what it asks for.
     """
     if kind == "sqlite":
-        rows = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)).all()
+        rows = (
+            await connection.run_sync(sa.Connection.exec_driver_sql, f"EXPLAIN QUERY PLAN {statement}", parameters)
+        ).all()
         return {table for row in rows if (table := scanned(str(row[-1]), by_company=by_company))}
-    plan = (await connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters)).scalar()
+    plan = (
+        await connection.run_sync(sa.Connection.exec_driver_sql, f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+    ).scalar()
     return set(expected((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]))
 
 

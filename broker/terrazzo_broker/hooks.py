@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectRequest:
+class ConnectRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A CONNECT (or the AUTH that starts a re-authentication) as the embedding program sees it."""
 
     client_id: str  # never empty: the broker has assigned one where the client sent none
@@ -36,8 +34,7 @@ class ConnectRequest:
     reauthentication: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Accept:
+class Accept(msgspec.Struct, frozen=True):
     """Lets the client in. ``identity`` is handed back at each later hook as ``Client.identity``."""
 
     identity: Any = None
@@ -47,8 +44,7 @@ class Accept:
     owner: str = ""  # who answers for the client, among several that share the broker; messages stay with their owner
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """Refuses the client. In 3.1.1 the broker translates the reason: 0x86 to return code 4, other refusals to 5
     (0x88, 0x89, 0x9F to 3, 0x85 to 2)."""
 
@@ -56,8 +52,7 @@ class Refuse:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(msgspec.Struct, frozen=True):
     """One more step of AUTH: ``data`` goes to the client, and ``proceed`` takes its answer."""
 
     data: bytes
@@ -77,8 +72,7 @@ class Subscriber(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class Client:
+class Client(msgspec.Struct, eq=False):
     """A connected client: one object for each connection, with its counters. Times in UTC microseconds."""
 
     client_id: str
@@ -103,8 +97,7 @@ class Client:
         return frozenset() if self.subscriber is None else self.subscriber.subscriptions.keys()
 
 
-@dataclass(frozen=True, slots=True)
-class PublishGrant:
+class PublishGrant(msgspec.Struct, frozen=True):
     """Permission to publish on a topic; the broker caches it per connection and topic name.
 
     ``topic`` is what everyone else sees (it may differ from what the client sent); ``durable`` asks that the message
@@ -180,8 +173,7 @@ MayReceive = Callable[[str, str], bool]
 and asked again when any subscription changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormerOwners:
+class FormerOwners(msgspec.Struct, frozen=True):
     """Whose retained messages (by topic) and sessions (by client id) are that were stored before owners were kept."""
 
     of_topic: Callable[[str], str]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from .codec.wire import encode_binary
@@ -86,8 +84,7 @@ def remaining_s(message: ApplicationMessage, now_us: int) -> int:
     return max(0, (message.expires_us - now_us + 999_999) // 1_000_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishProperties:
+class PublishProperties(msgspec.Struct, frozen=True, kw_only=True):
     """MQTT 5 properties of a message that the embedding program publishes."""
 
     payload_format_indicator: int = 0

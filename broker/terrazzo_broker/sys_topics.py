@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from .stats import Stats
@@ -11,6 +12,7 @@ from .stats import Stats
 _TOP = 10  # subscribers that most was dropped for
 
 
+@cache  # it is read from a file, and what was loaded stays whatever is installed meanwhile
 def broker_version() -> str:
     """The version of the installed distribution."""
     try:

@@ -11,8 +11,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+import msgspec
 
 from terrazzo.errors import Throttled
 from terrazzo.reasons import say
@@ -60,8 +61,7 @@ def keeps_all(_owner: int, _size: int) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one kind.
 
     Args:

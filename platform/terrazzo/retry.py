@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """A backoff schedule: ``first_s`` after the first failure, then ``factor`` times the last pause, up to ``most_s``.
 
     ``jitter`` is the share of a pause that chance may take away, so that many who failed together don't come back

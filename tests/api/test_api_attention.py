@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import sqlalchemy as sa
 from api_rig import Rig
 
 from terrazzo.database.tables.events import EVENT, LABEL
@@ -87,7 +88,7 @@ async def test_each_query_has_an_index(each_database: str, rig: Rig) -> None:
     done = "UPDATE event SET state = 'cleared' WHERE id > 20", "UPDATE label SET close_at = 1 WHERE id > 20"
     async with rig.platform.metadata.database.writing() as connection:
         for statement in done:
-            await connection.exec_driver_sql(statement)
+            await connection.run_sync(sa.Connection.exec_driver_sql, statement)
     queries = {
         ("ix_event_raised",): "SELECT * FROM event WHERE state = 'raised' AND company_id = 1 "
         "ORDER BY severity DESC, id DESC LIMIT 5",
@@ -104,9 +105,9 @@ async def test_each_query_has_an_index(each_database: str, rig: Rig) -> None:
     }
     async with rig.platform.metadata.database.reading() as connection:
         if each_database == "postgresql":
-            await connection.exec_driver_sql("ANALYZE event, label, command")
+            await connection.run_sync(sa.Connection.exec_driver_sql, "ANALYZE event, label, command")
         for indexes, query in queries.items():
-            plan = str((await connection.exec_driver_sql(f"{explain} {query}")).all())
+            plan = str((await connection.run_sync(sa.Connection.exec_driver_sql, f"{explain} {query}")).all())
             assert any(index in plan for index in indexes), plan
             assert sort not in plan, plan
 

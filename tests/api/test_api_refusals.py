@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from certificate_authority import Authority
 from mqtt_bytes import login
 from platform_site import ROOT, Company, Peer, Site, peers, unix_s
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 from terrazzo.domain.refusals.reasons import REASONS, STRANGERS_ARE_TOLD
 from terrazzo.ports.control import SOCKET, at_folder
 from terrazzo_simulators.link import LinkOptions, LoginRefused

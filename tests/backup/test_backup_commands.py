@@ -14,8 +14,8 @@ from migrated import first_start, seed
 from platform_site import running_site
 from postgresql_server import PostgreSQL
 from terrazzo.backup.status import BackupStatus, read_status, write_status
-from terrazzo.cli import make_app
 from terrazzo.cli.backup_checks import check_backups
+from terrazzo.cli.shell.program import make_app
 from terrazzo.cli.start_checks import check_data_dir
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.errors import OperationError

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 EVERYWHERE = {"--config", "--data", "--help"}

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from migrated import first_start, seed
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 from terrazzo.cli.shown import cell, say
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"

@@ -19,7 +19,7 @@ from loaded_process import run_loaded_text
 from rules.rule_stand import BY
 from running import Platform
 from support import free_port
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 WITHOUT = {

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from running import Platform
 from support import free_port
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 from terrazzo.cli.start_checks import OTHER_FOLDER
 from terrazzo.config.sections import ConfigError, load_config
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from typer.main import get_command
 
-from terrazzo.cli import make_app
+from terrazzo.cli.shell.program import make_app
 from terrazzo.config.sections import ARRAYS, SECTIONS, ConfigError, load_config
 
 __all__ = ["ConfigError", "command_line", "read_environment", "repeated_sections", "sections"]

@@ -9,7 +9,7 @@ from pathlib import Path
 CLI = Path(__file__).parents[2] / "platform/terrazzo/cli"
 OWN_TEXT = {
     "shown.py": "the functions themselves",
-    "__init__.py": "the version",
+    "shell/program.py": "the version",
     "serve.py": "addresses and paths of this machine's configuration",
     "shell/completion.py": "a script of ours, which has lines",
 }

@@ -232,7 +232,7 @@ async def test_each_question_has_its_index(database: Database, statement: Any) -
             await connection.execute(sa.text(f"SET LOCAL {name} = off"))  # of a table of nothing it needs no index
         text = statement.compile(connection.sync_connection, compile_kwargs={"literal_binds": True})
         explain = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
-        plan = str((await connection.exec_driver_sql(f"{explain} {text}")).all())
+        plan = str((await connection.run_sync(sa.Connection.exec_driver_sql, f"{explain} {text}")).all())
     assert "ix_event_" in plan, plan
     assert "SCAN event" not in plan or "COVERING" in plan, plan
     assert "Seq Scan" not in plan, plan

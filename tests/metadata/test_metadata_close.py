@@ -81,7 +81,7 @@ def test_no_thread_outlives_a_connection_that_was_being_opened_again(
     async def cancel_and_close() -> None:
         database = await Database.open("", data_dir=seed(tmp_path))
         async with database.reading() as connection:
-            await connection.invalidate()
+            await connection.run_sync(sa.Connection.invalidate)
         monkeypatch.setattr(sqlite3, "connect", connect_late)
         asking = asyncio.create_task(database.check(), name="the next one")
         await asyncio.to_thread(opening.wait)

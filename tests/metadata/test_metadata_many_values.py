@@ -58,8 +58,10 @@ async def test_a_key_is_found_by_its_index(filled: Stand, kind: str) -> None:
         compiled = query.compile(dialect=connection.dialect)
         begin, values = ("EXPLAIN QUERY PLAN ", ('["G01"]',)) if kind == "sqlite" else ("EXPLAIN ", (["G01"],))
         if kind == "postgresql":
-            await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-        told += [str(row) for row in await connection.exec_driver_sql(begin + str(compiled), values)]
+            await connection.run_sync(sa.Connection.exec_driver_sql, "SET LOCAL enable_seqscan = off")
+        told += [
+            str(row) for row in await connection.run_sync(sa.Connection.exec_driver_sql, begin + str(compiled), values)
+        ]
     assert any("Index" in line or "USING INDEX" in line for line in told), told
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from registry_stand import Stand, terminal_values
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangeWatcher
 from terrazzo.database.database import Database

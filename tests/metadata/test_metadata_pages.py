@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from registry_stand import ROOT, Stand
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postgresql_server import PostgreSQL
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database
 from terrazzo.database.port import EVERYTHING, Conditions
@@ -71,7 +71,7 @@ async def test_searching_in_names_goes_by_the_index_of_trigrams(postgresql_url: 
         options = {"dialect": connection.dialect, "compile_kwargs": {"literal_binds": True}}
         text = str(query.compile(**options)).replace("%%", "%")
         await connection.execute(sa.text("SET LOCAL enable_seqscan = off"))  # an empty table is soon read
-        plan = (await connection.exec_driver_sql(f"EXPLAIN {text}")).scalars()
+        plan = (await connection.run_sync(sa.Connection.exec_driver_sql, f"EXPLAIN {text}")).scalars()
         assert f"{PREFIX}terminal_name_c" in "\n".join(plan)
 
 

@@ -219,7 +219,7 @@ async def test_each_look_has_its_index(database: Database, kind: Any, company_id
         query = next_batch(Cutoff(kind, NOW, company_id), 5)
         text = query.compile(connection.sync_connection, compile_kwargs={"literal_binds": True})
         explain = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
-        plan = str((await connection.exec_driver_sql(f"{explain} {text}")).all())
+        plan = str((await connection.run_sync(sa.Connection.exec_driver_sql, f"{explain} {text}")).all())
     assert "TEMP B-TREE" not in plan, plan
     assert "Sort" not in plan, plan
     assert "Seq Scan" not in plan, plan

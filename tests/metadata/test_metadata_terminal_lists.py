@@ -78,7 +78,7 @@ async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, 
 
         async def plan(query: sa.Select[Any]) -> str:
             text = query.compile(connection.sync_connection, compile_kwargs={"literal_binds": True})
-            return str((await connection.exec_driver_sql(f"{explain} {text}")).all())
+            return str((await connection.run_sync(sa.Connection.exec_driver_sql, f"{explain} {text}")).all())
 
         for name in ("config_id", "tags"):
             for falls in (False, True):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +17,7 @@ BETWEEN = b"\n"
 _BEHIND = bytes(16)  # words of eight bytes may be looked at that begin in the last body
 
 
-@dataclass(frozen=True, slots=True)
-class Bodies:
+class Bodies(msgspec.Struct, frozen=True):
     """Some bodies in ``data``, in any order there: where each begins, and how many bytes it has."""
 
     data: bytes

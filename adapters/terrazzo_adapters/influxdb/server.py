@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.system_trust import system_context
 from terrazzo.userinfo import shown_address
 from terrazzo_adapters.influxdb.naming import identifier
 from terrazzo_adapters.influxdb.settings import InfluxSettings
@@ -52,7 +53,8 @@ class Server:
         self._url = settings.url.rstrip("/")
         self._shown = shown_address(self._url)  # who asks in vain is told where, and no password
         self._database = settings.database_name
-        self._http = aiohttp.ClientSession(timeout=_TIMEOUT, headers=_authorization(settings))
+        connector = aiohttp.TCPConnector(ssl=system_context() if self._url.startswith("https:") else True)
+        self._http = aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT, headers=_authorization(settings))
         self.version = ""
 
     @property

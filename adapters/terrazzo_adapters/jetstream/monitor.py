@@ -8,6 +8,7 @@ import aiohttp
 import msgspec
 
 from terrazzo.ports.stream import LogUnusable
+from terrazzo.system_trust import system_context
 from terrazzo_adapters.jetstream.settings import JetStreamSettings
 
 _TIMEOUT = aiohttp.ClientTimeout(total=5)
@@ -23,7 +24,9 @@ async def check_servers(settings: JetStreamSettings) -> str:
     monitors = settings.monitors
     if not monitors:
         return "unverified: stream.monitor_url is not set, so nobody knows whether the log syncs what it acknowledges"
-    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+    is_tls = any(each.startswith("https:") for each in monitors)
+    connector = aiohttp.TCPConnector(ssl=system_context() if is_tls else True)
+    async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
         for monitor in monitors:
             _check_sync(monitor, await _read(session, monitor))
     if len(monitors) < settings.replicas:

@@ -1,7 +1,6 @@
-"""The ports ``terrazzo.ports.providers``: e-mail over SMTP, and HTTP requests to checked addresses."""
+"""The ports ``terrazzo.ports.providers``: HTTP requests to checked addresses, and in ``smtp`` e-mail."""
 
 from terrazzo_adapters.messenger.addresses import Guard
 from terrazzo_adapters.messenger.http import GuardedHttp
-from terrazzo_adapters.messenger.smtp import MailServer, SmtpMailer
 
-__all__ = ["Guard", "GuardedHttp", "MailServer", "SmtpMailer"]
+__all__ = ["Guard", "GuardedHttp"]

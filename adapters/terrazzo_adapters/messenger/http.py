@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import ssl
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from terrazzo.ports.providers import NO_ANSWER, NOT_AN_ADDRESS, HttpAnswer, HttpCall, SendOutcome
+from terrazzo.system_trust import system_context
 from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, GuardedResolver
 
 MOST_BYTES = 65_536  # of an answer; the rest is left
@@ -20,8 +22,7 @@ _CHARSET = re.compile(r"""charset="?([\w.:-]{1,40})""", re.IGNORECASE)
 _CHARSETS = {"us-ascii", "iso-8859-1", "windows-1252", "gb2312", "gbk", "gb18030", "big5"}  # some others are costly
 
 
-@dataclass
-class _Progress:
+class _Progress(msgspec.Struct):
     """Whether the request's head has been sent; from then on it may have arrived."""
 
     has_left: bool = False
@@ -64,7 +65,7 @@ class GuardedHttp:
             resolver=GuardedResolver(self._guard),
             use_dns_cache=False,
             force_close=True,
-            ssl=_context_of(call.tls_ca),
+            ssl=await asyncio.to_thread(_context_of, call.tls_ca) if url.scheme == "https" else True,
             socket_factory=self._guard.new_socket,
         )
         async with (
@@ -97,8 +98,8 @@ async def _on_headers_sent(_session: Any, context: SimpleNamespace, _params: Any
     progress.has_left = True
 
 
-def _context_of(tls_ca: str) -> ssl.SSLContext | bool:
-    return ssl.create_default_context(cafile=tls_ca) if tls_ca else True
+def _context_of(tls_ca: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=tls_ca) if tls_ca else system_context()
 
 
 def _lost(progress: _Progress, reason: str) -> HttpAnswer:

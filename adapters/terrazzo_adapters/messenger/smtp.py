@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime, parseaddr
 
 import aiosmtplib
+import msgspec
 
 from terrazzo.ports.providers import (
     LOGIN_REFUSED,
@@ -29,8 +29,7 @@ from terrazzo.times import to_datetime
 _QUIT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailServer:
+class MailServer(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a mail server and the login; ``tls`` is ``starttls``, ``tls`` or ``off``."""
 
     host: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 
+import msgspec
 from rocksdict import WriteBatch
 
 from terrazzo.ports.store import Record
@@ -33,8 +33,7 @@ SeriesHour = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedBatch:
+class EncodedBatch(msgspec.Struct, frozen=True):
     """One commit. ``counts``: the new value of each counter that changes; ``added``: by how much it rises.
 
     ``touched``: the hours of mosaic series that it adds records to; ``runs``: ids of series with many records, each
@@ -49,8 +48,8 @@ class EncodedBatch:
     last_arrival: int
     touched: list[SeriesHour]
     runs: Sequence[tuple[int, Arrivals]] = ()
-    notes: Mapping[bytes, bytes | None] = field(default_factory=dict)
-    notes_before: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    notes: Mapping[bytes, bytes | None] = msgspec.field(default_factory=dict)
+    notes_before: Mapping[bytes, bytes | None] = msgspec.field(default_factory=dict)
 
     def fill(self, batch: WriteBatch) -> None:
         """Adds all entries and notes to RocksDB's batch."""
@@ -122,8 +121,7 @@ class Fresh:
         self._counts.pop(series_id, None)
 
 
-@dataclass(slots=True)
-class SeriesCatalogue:
+class SeriesCatalogue(msgspec.Struct):
     """The writer's state in memory: ids of series, the last arrival number, counters used lately.
 
     ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, each with the time of its
@@ -137,7 +135,7 @@ class SeriesCatalogue:
     counts: dict[SeriesHour, int]
     mosaics: set[int]
     marked: dict[SeriesHour, float]
-    notes: dict[bytes, bytes | None] = field(default_factory=dict)
+    notes: dict[bytes, bytes | None] = msgspec.field(default_factory=dict)
 
     def accept(self, batch: EncodedBatch, now_s: float) -> None:
         """Applies a batch that is now stored."""

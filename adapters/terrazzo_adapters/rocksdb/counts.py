@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo_adapters.columns.points import carrying
 from terrazzo_adapters.keyvalue.readers import still_wanted
@@ -28,8 +28,7 @@ class _Count(Protocol):
     def __call__(self, start_us: int, end_us: int) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A segment, or the records of an hour that are not sealed: its times, how many of it lie in the asked range."""
 
     first_us: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from msgspec.structs import replace
 from rocksdict import Snapshot
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable

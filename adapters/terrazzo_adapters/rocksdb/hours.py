@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from rocksdict import WriteBatch
@@ -17,8 +16,7 @@ _TOGETHER = 10_000  # records that are decoded at once
 _decoder = msgspec.msgpack.Decoder(HourTally)
 
 
-@dataclass(frozen=True, slots=True)
-class Hour:
+class Hour(msgspec.Struct, frozen=True):
     """An hour with records. ``tally``: None if it has none that is valid."""
 
     number: int
@@ -83,8 +81,7 @@ def _down(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]
             yield entry
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltHour:
+class BuiltHour(msgspec.Struct, frozen=True):
     """An hour's tally and columns, to be stored."""
 
     slot: int

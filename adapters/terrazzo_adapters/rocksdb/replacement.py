@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
+import msgspec
 from rocksdict import WriteBatch
 
 from terrazzo.ports.store import StoreUnavailable
@@ -29,8 +29,7 @@ _QUIET_S = 5.0  # without a replacement of the series: a replay has a piece afte
 _MOST_SERIES = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementBatch:
+class ReplacementBatch(msgspec.Struct, frozen=True):
     """The commit of a replacement.
 
     ``gone``: keys to delete; ``kept``: entries for records that are not replaced of what is deleted;
@@ -130,8 +129,7 @@ class ReplacedSeries:
             return self._ranges.pop(found.series_id) if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedRange:
+class ReplacedRange(msgspec.Struct, frozen=True):
     """The content of a range: ``counts`` of records by counter, the keys of its entries, its segments.
 
     ``kept`` are the entries for records outside of the range that share an entry or a segment with some inside; those

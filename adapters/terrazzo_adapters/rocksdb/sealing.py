@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice
 from typing import NamedTuple
 
+import msgspec
 from rocksdict import WriteBatch
 
 from terrazzo.ports.store import Record
@@ -48,8 +48,7 @@ class Changed(Exception):
     """There are other segments than when a job was found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """When records are sealed.
 
     ``block``: that many make a segment, whatever their age; ``least``: fewer never do; what is from before
@@ -226,8 +225,7 @@ class NewSegment(NamedTuple):
     parts: Mapping[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class SealedRange:
+class SealedRange(msgspec.Struct, frozen=True):
     """The segments that take the place of a range. ``rows``: how many unsealed records of each hour they take in."""
 
     job: Job

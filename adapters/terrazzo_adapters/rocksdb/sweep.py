@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
 from rocksdict import Snapshot
 
 from terrazzo_adapters.keyvalue.walk import ascending, descending
@@ -22,8 +23,7 @@ class Found(NamedTuple):
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(msgspec.Struct, frozen=True):
     """Where a look has come to: the next counter, and what was counted of the series that it is in."""
 
     rule: Rule

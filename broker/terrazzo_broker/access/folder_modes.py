@@ -10,9 +10,10 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 MOST_ENTRIES = 1_000_000  # that one walk looks at; the folder itself is closed whatever is below
 _OTHERS = 0o077
@@ -28,8 +29,7 @@ class Exposed(NamedTuple):
     is_folder: bool
 
 
-@dataclass(slots=True)
-class Closing:
+class Closing(msgspec.Struct):
     """What closing a folder has done: entries whose mode changed, and those whose mode is not ours to change."""
 
     closed: int = 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import mqtt5
 from mqtt5 import DisconnectReasonCode
+from msgspec.structs import replace
 
 from ..connection import Connection
 from ..connection_state import ConnectionState

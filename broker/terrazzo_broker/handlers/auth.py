@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import mqtt5
 from mqtt5 import AuthReasonCode
+from msgspec.structs import replace
 
 from ..codec.errors import protocol_error
 from ..connection import Connection

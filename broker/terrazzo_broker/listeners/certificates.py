@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ..limited_log import limited_logger
 
@@ -25,8 +26,7 @@ class CertificateError(ValueError):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsFiles:
+class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
     """PEM files: the certificate with its chain, its key, and the authority that signs client certificates (None: no
     client is asked for one)."""
 

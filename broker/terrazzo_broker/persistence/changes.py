@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from ..message import StoredMessage
 from . import keys
@@ -13,8 +14,7 @@ SHARED_BYTES = 512  # a longer payload that waits in several sessions is stored 
 _OVERHEAD_BYTES = 200  # of the Python objects that hold one change
 
 
-@dataclass(frozen=True, slots=True)
-class CommitBatch:
+class CommitBatch(msgspec.Struct, frozen=True):
     """What one commit writes: values by key (None deletes), then deletions of all keys of ended sessions."""
 
     values: dict[bytes, bytes | None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from mqtt5 import DisconnectReasonCode
 
 from ..connection_state import ReadHold
@@ -28,8 +28,7 @@ RETRY_S = 1.0  # after a failure
 GROUP_BYTES = 8 << 20  # with more than this uncommitted, whoever adds to it isn't read
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """A commit under way, the withheld output of each connection that waits for it, and the work that follows it."""
 
     batch: CommitBatch

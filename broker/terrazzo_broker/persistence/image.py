@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..message import ApplicationMessage, StoredMessage
 from ..storage import StorageError
@@ -28,17 +29,18 @@ FORMAT = b"3"
 _READABLE = (FORMAT, b"2", b"1")  # 2 has no owners, 1 no publisher in its retained messages either
 
 
-@dataclass(slots=True)
-class SessionImage:
+class SessionImage(msgspec.Struct):
     """The records of one session. ``queue``: packet identifier (0: not sent yet) and message, in sending order."""
 
     number: int
     head: StoredSession | None = None
-    subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
-    received: list[int] = field(default_factory=list)
-    confirmed: dict[int, int] = field(default_factory=dict)  # packet identifier by place
-    assigned: dict[bytes, int] = field(default_factory=dict)  # packet identifier by place, as it stands in the key
-    queue: list[tuple[int, StoredMessage]] = field(default_factory=list)
+    subscriptions: dict[str, TopicSubscription] = msgspec.field(default_factory=dict)
+    received: list[int] = msgspec.field(default_factory=list)
+    confirmed: dict[int, int] = msgspec.field(default_factory=dict)  # packet identifier by place
+    assigned: dict[bytes, int] = msgspec.field(
+        default_factory=dict
+    )  # packet identifier by place, as it stands in the key
+    queue: list[tuple[int, StoredMessage]] = msgspec.field(default_factory=list)
     was_unowned: bool = False  # its owner wasn't kept
 
     @property
@@ -59,20 +61,19 @@ class SessionImage:
         return deque(message for identifier, message in self.queue if not identifier)
 
 
-@dataclass(slots=True)
-class Image:
+class Image(msgspec.Struct):
     """All records of a database. ``alive_us``: when the broker was last known to run, UTC microseconds."""
 
     is_new: bool = True
     format: bytes = b""
     alive_us: int = 0
     last_place: int = 0
-    sessions: list[SessionImage] = field(default_factory=list)
-    retained: list[ApplicationMessage] = field(default_factory=list)
-    unowned: list[ApplicationMessage] = field(default_factory=list)  # retained, the owner not kept
-    wills: dict[str, StoredWill] = field(default_factory=dict)
-    bodies: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # what is kept in memory, the length of the rest
-    body_of: dict[bytes, int] = field(default_factory=dict)  # by the entry's key
+    sessions: list[SessionImage] = msgspec.field(default_factory=list)
+    retained: list[ApplicationMessage] = msgspec.field(default_factory=list)
+    unowned: list[ApplicationMessage] = msgspec.field(default_factory=list)  # retained, the owner not kept
+    wills: dict[str, StoredWill] = msgspec.field(default_factory=dict)
+    bodies: dict[int, tuple[bytes, int]] = msgspec.field(default_factory=dict)  # kept in memory; the length of the rest
+    body_of: dict[bytes, int] = msgspec.field(default_factory=dict)  # by the entry's key
 
     @property
     def unused_bodies(self) -> list[int]:

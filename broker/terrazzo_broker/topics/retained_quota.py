@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from .owners import EVERYBODY
 
@@ -29,8 +30,7 @@ _UNLIMITED = RetainedSize(NO_LIMIT, NO_LIMIT, NO_LIMIT)
 _NOTHING = RetainedSize()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetainedLimits:
+class RetainedLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What there may be of all, of one owner's, of one client's."""
 
     broker: RetainedSize = _UNLIMITED

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.access.tokens import Tokens
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import AuditLog
 from terrazzo.crypto.passwords import check_password

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -54,8 +53,7 @@ OF_STRANGERS = Bounds(told=100, kinds=64)  # names that nobody has
 OF_USERS = Bounds(told=1_000, kinds=1_000)
 
 
-@dataclass(slots=True)
-class _Folded:
+class _Folded(msgspec.Struct):
     """What has been refused of one kind within the window; the times and names of those that are only counted."""
 
     actor: Actor
@@ -63,14 +61,13 @@ class _Folded:
     counted: int = 0
     first_us: int = 0
     last_us: int = 0
-    names: set[str] = field(default_factory=set)
+    names: set[str] = msgspec.field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(msgspec.Struct):
     bounds: Bounds
     told: int = 0
-    folded: dict[_Kind, _Folded] = field(default_factory=dict)
+    folded: dict[_Kind, _Folded] = msgspec.field(default_factory=dict)
 
 
 class RefusalLog:

@@ -15,11 +15,10 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
-from terrazzo.access.oidc import OidcProvider
 from terrazzo.access.refusals import RefusalLog
 from terrazzo.access.tokens import Tokens, actor_of
 from terrazzo.audit.entry import about_user
@@ -33,6 +32,9 @@ from terrazzo.logins.address_rate import AddressRate
 from terrazzo.metadata.entities import Entities
 from terrazzo.reasons import Said, say
 from terrazzo.sparse_log import SparseLog
+
+if TYPE_CHECKING:
+    from terrazzo.access.oidc import OidcProvider
 
 PENDING_S = 600.0  # a login takes at most
 MOST_PENDING = 10_000  # logins that were begun; the oldest makes room

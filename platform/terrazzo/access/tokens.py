@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-import jwt
 import msgspec
 import sqlalchemy as sa
 
@@ -179,6 +178,8 @@ class Tokens:
         }
         if began_us:
             claims["auth_time"] = began_us // 1_000_000
+        import jwt  # loaded when the platform is ready, see ``load_jwt``
+
         return jwt.encode(claims, self._key, algorithm="HS256")
 
     def session(self, token: str) -> str:
@@ -341,6 +342,8 @@ class Tokens:
         self._end_held(jti)
 
     def _read_signed(self, token: str) -> _Claims:
+        import jwt
+
         options: Any = {"require": _CLAIMS, "verify_exp": False, "verify_iat": False}
         try:
             if len(token) > MAX_TOKEN:
@@ -356,6 +359,11 @@ class Tokens:
             )
         except (jwt.PyJWTError, ValueError, TypeError):
             raise NotAuthenticated(say("token_foreign")) from None
+
+
+def load_jwt() -> None:
+    """Loads the library that signs tokens, which takes 30 ms: for a thread, once logins are possible."""
+    import jwt  # noqa: F401
 
 
 def load_token_key(data_dir: Path, *, key: str = "") -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from importlib import import_module
+
+import msgspec
 
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.analysis.periods import Calendar
@@ -29,8 +30,7 @@ _RECORDS_AT_ONCE = 500  # that hold the event loop
 _LOOKS_BACK_US = (DAY_US, 32 * DAY_US)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisContext:
+class AnalysisContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs work with: the store, the database, the scripts, and how far each job has come."""
 
     store: TimeSeriesStore
@@ -40,8 +40,8 @@ class AnalysisContext:
     marks: LateMarks
     clock: Callable[[], int]
     retention_us: int  # what is older isn't in the store any more; 0: everything is
-    progress: dict[Job, ScriptProgress] = field(default_factory=dict)
-    computing: ComputeThread = field(default_factory=ComputeThread)
+    progress: dict[Job, ScriptProgress] = msgspec.field(default_factory=dict)
+    computing: ComputeThread = msgspec.field(default_factory=ComputeThread)
 
     @property
     def horizon_us(self) -> int:

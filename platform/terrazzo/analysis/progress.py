@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS, ANALYSIS_TODO
 
 _AT_ONCE = 500

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.analysis.periods import Calendar, Period, PeriodType
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import storable_text
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.analysis import (

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.analysis.context import DELAY_US, AnalysisContext
 from terrazzo.analysis.periods import FINISHED, Period, PeriodType
@@ -15,6 +14,7 @@ from terrazzo.analysis.results import ResultWriter, Summarized, read_summaries
 from terrazzo.analysis.scripts import Job, Script
 from terrazzo.analysis.statistics_rows import StatisticsRows
 from terrazzo.analysis.tally import Summary, join
+from terrazzo.async_engine import AsyncConnection
 
 _MOST_HOURS = 168
 _MOST_VALUES = 5_000  # of the hours of one piece

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.analysis.tally import PeriodTally, Summary
 from terrazzo.domain.script_rows import parse_duration
@@ -12,8 +13,7 @@ from terrazzo.mosaic.body import plain_number
 from terrazzo.ports.store import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """One row: a function over a code. ``value`` is set for ``duration`` only: the value whose time is counted."""
 
     var_name: str
@@ -27,8 +27,7 @@ class Measure:
         return f"{self.code}=={self.value}"
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsRows:
+class StatisticsRows(msgspec.Struct, frozen=True):
     """All rows of a script."""
 
     measures: tuple[Measure, ...]

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -21,8 +20,7 @@ _MOST_KEPT = 1_000  # companies whose answers are remembered
 _ALL = 0  # the key of what is about all companies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """What needs a person at a time; ``disk`` is for super users."""
 
     time_us: int

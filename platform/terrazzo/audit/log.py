@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import AuditEntry, encode_values, masked_values
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database

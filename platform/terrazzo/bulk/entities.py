@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from terrazzo.database.entity import Entity
 from terrazzo.metadata.definitions.registry import CONFIGURATION, CONTROL, CUSTOMER, MAPPING, OBJECT, TERMINAL
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkEntity:
+class BulkEntity(msgspec.Struct, frozen=True, kw_only=True):
     """An entity that can be imported and exported."""
 
     name: str  # in paths, actions and on the command line

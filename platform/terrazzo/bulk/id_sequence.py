@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.async_engine import AsyncConnection
 
 FURTHEST_AHEAD = 1_000_000  # of the last id: so that no file uses up all ids
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.id_sequence import FURTHEST_AHEAD, last_id
 from terrazzo.bulk.references import References
@@ -34,8 +33,7 @@ OnRow = Callable[[int], object]
 """Called with the number of rows that are done."""
 
 
-@dataclass(slots=True)
-class Planned:
+class Planned(msgspec.Struct):
     """What a row will do: create a record, or change the record ``before``."""
 
     row: int

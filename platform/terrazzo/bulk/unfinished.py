@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.entity import new_uid
 from terrazzo.database.one_of import one_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
@@ -56,7 +56,7 @@ def rotate(
         say("a running platform takes it within a second; none needs a restart")
     told = asyncio.run(_reseal(loaded)) if secrets else None
     if as_json:
-        print_json({"token_key": path and str(path), "secrets": told and dataclasses.asdict(told)})
+        print_json({"token_key": path and str(path), "secrets": told and msgspec.structs.asdict(told)})
     elif told:
         _say_sealed(loaded, told)
     if told and told.unreadable_count:

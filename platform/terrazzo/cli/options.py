@@ -18,6 +18,9 @@ DataOption = Annotated[
     typer.Option("--data", metavar="DIR", help="The data folder, instead of data.dir.", show_default=False),
 ]
 
+COMPLETION_VARIABLE = "_TERRAZZO_COMPLETE"
+"""By which a shell asks for words, however the program was started."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON instead of text.")]
 
 

@@ -17,6 +17,7 @@ from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
 from terrazzo.cli.start_checks import OTHER_FOLDER, check_start
 from terrazzo.config.sections import Config, ConfigError, LoggingSection
+from terrazzo.system_trust import load_aiohttp
 from terrazzo_broker.log_text import log_to
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _log_as(section: LoggingSection, level: str) -> None:
 
 def _run(config: Config, *, demo: bool) -> int:
     gc.set_threshold(_GC_AFTER)
+    load_aiohttp()
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
     from terrazzo.runtime.allocator import settle_allocator

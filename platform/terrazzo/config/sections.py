@@ -7,7 +7,6 @@ what each key means.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -335,6 +334,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
+    import tomllib  # most start without a file
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

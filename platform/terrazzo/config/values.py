@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -60,6 +59,8 @@ def _takes_text(kind: inspect.Type) -> bool:
 
 
 def _read_value(text: str) -> Any:
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, KeyError, RecursionError):

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.own_changes import ORIGIN, MetadataChange
 from terrazzo.database.tables.registry import CHANGE

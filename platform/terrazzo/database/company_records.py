@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database
 from terrazzo.database.entity import past

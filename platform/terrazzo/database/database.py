@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from terrazzo.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from terrazzo.company_turns import CompanyTurns
 from terrazzo.database.fence import Fence
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest

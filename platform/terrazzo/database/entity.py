@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
 import sqlalchemy as sa
 
 from terrazzo.database.field import BIG, Field, FieldKind, flag, moment, number, reference, text
@@ -31,8 +31,7 @@ class Uid(Enum):
     FROM_ID = "from id"  # the id as text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entity:
+class Entity(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The definition of a kind of record; a repository stores and finds records by it. There is one of each kind."""
 
     name: str

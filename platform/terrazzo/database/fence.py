@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from terrazzo.async_engine import AsyncConnection, AsyncEngine
 from terrazzo.errors import Unavailable
 from terrazzo.reasons import say
 
@@ -30,8 +30,7 @@ class Fenced(Unavailable):
     """Another node has a newer epoch: this one may not write any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(msgspec.Struct, frozen=True):
     """A node's right to write to PostgreSQL.
 
     Each writing transaction looks at the epoch in the database and holds it until its end, so that it is committed

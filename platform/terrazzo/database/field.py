@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from typing import Any
@@ -40,8 +39,7 @@ class FieldKind(Enum):
     REFERENCE = "reference"  # the id of a record of the same company, or null
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """A column's definition: kind, length or range, default, and a check of its own."""
 
     name: str

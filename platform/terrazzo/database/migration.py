@@ -8,8 +8,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
+from terrazzo.async_engine import AsyncEngine
 from terrazzo.database.migrations import REVISIONS
 from terrazzo.database.trigram_index import ensure_name_search
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.async_engine import AsyncConnection
 
 
 async def take_turn(connection: AsyncConnection, what: str) -> None:

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.conditions import Column, Selection
 from terrazzo.database.one_of import one_of
 

@@ -10,7 +10,8 @@ import logging
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
+
+from terrazzo.async_engine import AsyncEngine
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from sqlalchemy.dialects import sqlite
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from terrazzo.async_engine import AsyncConnection
 
 
 def insert_into(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:

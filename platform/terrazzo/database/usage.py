@@ -6,16 +6,16 @@ processes on one database share the counters.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.usage import COMPANY_USAGE
@@ -45,13 +45,15 @@ class Holder(NamedTuple):
     part: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A kind of rows that is counted: whose a row is, of which object, and its size in bytes."""
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of rows that is counted: whose a row is, of which object, and its size in bytes.
+
+    The expression of the size is asked for when rows are counted: most kinds never are between two starts.
+    """
 
     table: sa.Table
     company: sa.Column[Any]
-    size: sa.ColumnElement[int]
+    size: Callable[[], sa.ColumnElement[int]]
     part: sa.Column[Any] | None = None
 
     @property
@@ -205,7 +207,7 @@ async def _count(connection: AsyncConnection, counted: Counted) -> dict[Holder, 
 def _sums(counted: Counted) -> sa.Select[Any]:
     part = sa.literal(0).label("part") if counted.part is None else counted.part.label("part")
     columns = (counted.company.label("company_id"), part)
-    sums = (sa.func.count().label("records"), sa.func.sum(counted.size).label("bytes"))
+    sums = (sa.func.count().label("records"), sa.func.sum(counted.size()).label("bytes"))
     return sa.select(*columns, *sums).select_from(counted.table).group_by(*columns[: 1 if counted.part is None else 2])
 
 

@@ -113,6 +113,7 @@ class WholeCursor:
         if self._rest is not None:
             found += await self._rest.fetchall()
             self._note(self._rest)  # a statement that writes and returns has changed the last of its rows now
+            await self.close()
         return found
 
     async def close(self) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.times import from_datetime, to_datetime
 
 MOST_DAYS = 365  # with more, a month and day would name two days
 QUARTER_US = 15 * 60 * 1_000_000  # zones differ from UTC by quarters of an hour
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(msgspec.Struct, frozen=True):
     """Consecutive days, the earliest first; starts and end in UTC microseconds."""
 
     names: tuple[str, ...]  # MM/DD

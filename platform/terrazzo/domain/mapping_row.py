@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -53,8 +52,7 @@ class RowError(ValueError):
         self.row, self.column, self.reason = row, column, reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingRow:
+class MappingRow(msgspec.Struct, frozen=True, kw_only=True):
     """One parsed row; its references to other rows are unchecked. ``expression`` None: the value is used as it is."""
 
     number: int  # from 1

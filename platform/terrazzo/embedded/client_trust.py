@@ -6,8 +6,6 @@ import asyncio
 import logging
 from pathlib import Path
 
-from cryptography import x509
-
 from terrazzo.domain.certificates.authority import ClientAuthority
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import ADMINISTRATIVE_ACTION
@@ -97,6 +95,8 @@ def _subjects_in(client_ca: Path | None) -> frozenset[bytes]:
     """The names of the authorities in a PEM file; none where it can't be read, which the listener says."""
     if client_ca is None:
         return frozenset()
+    from cryptography import x509  # takes a while to load
+
     try:
         certificates = x509.load_pem_x509_certificates(client_ca.read_bytes())
     except (OSError, ValueError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from mqtt5 import ConnAckReasonCode
+from msgspec.structs import replace
 
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_drain import FrontDrain

@@ -14,8 +14,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.front_terminals import FrontTerminals
 from terrazzo.ingest.commit_group import CommitGroup
 from terrazzo.ingest.pipeline import IngestPipeline
-from terrazzo.ingest.report_tag import ReportTag
-from terrazzo.ingest.sealing import RefusedSeal
+from terrazzo.ingest.report_tag import RefusedSeal, ReportTag
 from terrazzo.ports.store import NO_NOTES, Notes, StoreUnavailable
 from terrazzo.ports.stream import Logged, LogUnavailable, ReplicatedLog
 from terrazzo.reasons import say

@@ -20,7 +20,7 @@ from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.terminals.provisioning import ClaimLink, Provisioning
 from terrazzo_broker.broker import Broker
-from terrazzo_broker.hooks import Batch, Client, ConnectRequest, FormerOwners, PublishGrant, Verdict
+from terrazzo_broker.hooks import Accept, Batch, Client, ConnectRequest, FormerOwners, PublishGrant, Verdict
 
 
 class PlatformHooks:
@@ -62,7 +62,12 @@ class PlatformHooks:
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication by the terminal's record."""
-        return await self._login.authenticate(request)
+        verdict = await self._login.authenticate(request)
+        if not self._seals.is_loaded and isinstance(verdict, Accept):
+            terminal = self._registry.terminal(request.client_id)
+            if terminal is not None and terminal.encryption:
+                await self._seals.load()
+        return verdict
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
         """Reports only, under the full topic; stored before they are acknowledged."""

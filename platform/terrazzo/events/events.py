@@ -19,8 +19,8 @@ from datetime import tzinfo
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
 from terrazzo.database.company_records import CompanyRecords

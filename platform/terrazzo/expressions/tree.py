@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 X = "x"
 """The name of the point's value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A number, a text, true or false."""
 
     value: float | int | str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A code of the object, or ``x``."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(msgspec.Struct, frozen=True):
     """``-a`` or ``+a``."""
 
     operator: str
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(msgspec.Struct, frozen=True):
     """``+ - * / // % **``."""
 
     operator: str
@@ -40,31 +37,27 @@ class Arithmetic:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """``a < b <= c``: each operator with what stands to its right."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(msgspec.Struct, frozen=True):
     """``and`` or ``or`` of two or more."""
 
     operator: str
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(msgspec.Struct, frozen=True):
     """``not a``."""
 
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """``a if c else b``."""
 
     condition: Node
@@ -72,8 +65,7 @@ class Choice:
     otherwise: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One of the functions."""
 
     function: str

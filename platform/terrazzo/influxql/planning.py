@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from terrazzo.influxql.aggregates import CHOOSERS, OF_ALL_KINDS, REDUCERS, SELECTORS
 from terrazzo.influxql.conditions import Span
@@ -32,8 +34,7 @@ _MOST_EXPANDED = 1_000
 _LEAST_WINDOW_NS = 900 * SECOND_NS
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """The fields that are read: by name, and by wildcards over all that there are."""
 
     names: frozenset[str]

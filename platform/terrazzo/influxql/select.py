@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from terrazzo.influxql.conditions import Span, mask_of
 from terrazzo.influxql.digests import DigestTable, merged_digests
@@ -49,8 +50,7 @@ class ResultSeries(NamedTuple):
         return Table(self.name, self.tags, Rows(self.times, columns, owners, [self.tags]).take(order))
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A SELECT as it is answered.
 
     Args:

@@ -2,61 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from terrazzo.influxql.patterns import Pattern
 
 Cast = Literal["", "field", "tag"]
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A number, text or true/false."""
 
     value: float | int | str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(msgspec.Struct, frozen=True):
     """A length of time in nanoseconds."""
 
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """A field or tag by name."""
 
     name: str
     cast: Cast = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wildcard:
+class Wildcard(msgspec.Struct, frozen=True):
     """All fields, all tags, or both; with a pattern those whose names it finds."""
 
     cast: Cast = ""
     pattern: Pattern | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PatternOperand:
+class PatternOperand(msgspec.Struct, frozen=True):
     """What stands right of ``=~`` and ``!~``."""
 
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A function with its arguments; names are in lower case."""
 
     name: str
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(msgspec.Struct, frozen=True):
     """Arithmetic, or a comparison."""
 
     sign: str
@@ -64,8 +58,7 @@ class Binary:
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(msgspec.Struct, frozen=True):
     """All, or one, of some conditions."""
 
     is_and: bool
@@ -77,16 +70,14 @@ Expr: TypeAlias = Constant | Length | Ref | Wildcard | PatternOperand | Call | B
 COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "=~", "!~"))
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One of the things that a SELECT asks for; ``alias`` is empty where it has none."""
 
     expr: Expr
     alias: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(msgspec.Struct, frozen=True):
     """Measurements by name, or by a pattern of names; ``database`` is empty where the request's is meant."""
 
     name: str | Pattern
@@ -96,16 +87,14 @@ class Measurement:
 FillKind = Literal["null", "none", "previous", "linear", "number"]
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(msgspec.Struct, frozen=True):
     """What stands for windows without points; ``number``: for that kind."""
 
     kind: FillKind = "null"
     number: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the rows, and of the series, an answer has. 0: all of them."""
 
     limit: int = 0
@@ -114,8 +103,7 @@ class Cut:
     series_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Select:
+class Select(msgspec.Struct, frozen=True, kw_only=True):
     """``interval_ns``: of GROUP BY time, 0 where there is none. ``tags``: what rows are grouped by beside that."""
 
     columns: tuple[Column, ...]
@@ -133,8 +121,7 @@ class Select:
 ShowKind = Literal["DATABASES", "RETENTION POLICIES", "MEASUREMENTS", "TAG KEYS", "TAG VALUES", "FIELD KEYS", "SERIES"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFilter:
+class KeyFilter(msgspec.Struct, frozen=True):
     """Which names: ``sign`` is ``=``, ``!=``, ``=~``, ``!~`` or ``in``."""
 
     sign: str
@@ -148,8 +135,7 @@ class KeyFilter:
         return (name in self.names) == (self.sign != "!=")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
+class Show(msgspec.Struct, frozen=True, kw_only=True):
     """``keys``: of WITH KEY; of measurements those of WITH MEASUREMENT. ``counts``: only how many there are."""
 
     kind: ShowKind
@@ -157,12 +143,11 @@ class Show:
     sources: tuple[Measurement, ...] = ()
     keys: KeyFilter | None = None
     where: Expr | None = None
-    cut: Cut = field(default_factory=Cut)
+    cut: Cut = msgspec.field(default_factory=Cut)
     counts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unserved:
+class Unserved(msgspec.Struct, frozen=True):
     """A statement that is known and not answered; ``reason`` says so."""
 
     reason: str

@@ -26,8 +26,7 @@ from terrazzo.domain.payload import (
 from terrazzo.durations import Durations
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.record_span import CountedSpan, RecordSpan, counted
-from terrazzo.ingest.report_tag import ReportTag
-from terrazzo.ingest.sealing import Seal
+from terrazzo.ingest.report_tag import Opener, ReportTag
 from terrazzo.ingest.seams import MessageMapper, SeriesLimit
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.ports.store import NO_NOTES, Notes, Record
@@ -198,7 +197,7 @@ class CommitGroup(msgspec.Struct):
                 _log.exception("%s can't be answered; its reports are stored", arrival.batch.client.client_id)
 
 
-_NO_TAG: tuple[ReportTag | None, Seal | None, str, Sequence[Any], int] = (None, None, "", (), 0)
+_NO_TAG: tuple[ReportTag | None, Opener | None, str, Sequence[Any], int] = (None, None, "", (), 0)
 """What is known before an arrival's first message: no tag, seal, series or plans; nobody looks at the clock."""
 
 

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
 import msgspec
 
+from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.sealing import Seal
+
+if TYPE_CHECKING:
+    from terrazzo.ingest.sealing import Seal
 
 ANSWER_CHANNEL = "n"
+
+
+class Opener(Protocol):
+    """What opens sealed payloads. ``is_slow``: it takes up to tens of milliseconds: not for the event loop."""
+
+    is_slow: bool
+
+    def open(self, sealed: bytes) -> bytes:
+        """The payload inside. Raises ``Reject``."""
+        ...
+
+
+class RefusedSeal:
+    """Of a payload that a front has refused already: it stays refused, with the reason that its terminal was told."""
+
+    __slots__ = ("_refused", "is_slow")
+
+    def __init__(self, reason: str) -> None:
+        self.is_slow = False
+        self._refused = reason
+
+    def open(self, sealed: bytes) -> bytes:
+        """Raises the refusal."""
+        raise Reject(RejectKind.FRONT, self._refused)
 
 
 class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,11 +52,11 @@ class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
     rejects: str  # the series of the terminal's rejects
     answers: bool  # whether Correlation Data here names a command
     trace: Trace
-    seal: Seal | None = None  # where payloads are sealed
+    seal: Opener | None = None  # where payloads are sealed
     form: PayloadForm | None = None  # where they are read otherwise than as objects of points
 
 
-def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportTag:
+def make_tag(report: ReportTopic, *, trace: Trace, seal: Opener | None) -> ReportTag:
     """The tag of a topic that a terminal may publish on."""
     uid, name, form = report.owner.uid, report.owner.series_name, report.owner.form
     return ReportTag(
@@ -43,10 +73,19 @@ def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportT
 
 
 class Seals:
-    """The ``Seal`` of each terminal whose payloads are encrypted, cached because importing a key is slow."""
+    """The ``Seal`` of each terminal whose payloads are encrypted, cached because importing a key is slow.
+
+    ``is_loaded``: what opens them is in memory; most platforms have no such terminal.
+    """
 
     def __init__(self) -> None:
+        self.is_loaded = False
         self._seals: dict[str, tuple[Terminal, Seal]] = {}
+
+    async def load(self) -> None:
+        """Loads what opens them in a thread: it takes tens of milliseconds, and the next ``of`` would wait for it."""
+        await asyncio.to_thread(_load_seal)
+        self.is_loaded = True
 
     def of(self, terminal: Terminal) -> Seal | None:
         """The seal for a terminal's present record; None where its payloads are plain."""
@@ -54,9 +93,16 @@ class Seals:
             return None
         kept = self._seals.get(terminal.uid)
         if kept is None or kept[0] is not terminal:
-            kept = self._seals[terminal.uid] = (terminal, Seal(terminal, kept[1] if kept else None))
+            seal = _load_seal()(terminal, kept[1] if kept else None)
+            kept = self._seals[terminal.uid] = (terminal, seal)
         return kept[1]
 
     def forget(self, uid: str) -> None:
         """Drops the seal of a terminal that was deleted."""
         self._seals.pop(uid, None)
+
+
+def _load_seal() -> type[Seal]:
+    from terrazzo.ingest.sealing import Seal  # its library takes a while to load
+
+    return Seal

@@ -102,19 +102,5 @@ class Seal:
         return jwe.encrypt_compact({"alg": "dir", "enc": _CONTENT}, payload, self._key, registry=_dir).encode()
 
 
-class RefusedSeal(Seal):
-    """Of a payload that a front has refused already: it stays refused, with the reason that its terminal was told."""
-
-    __slots__ = ("_refused",)
-
-    def __init__(self, reason: str) -> None:
-        self.is_slow = False
-        self._refused = reason
-
-    def open(self, sealed: bytes) -> bytes:
-        """Raises the refusal."""
-        raise Reject(RejectKind.FRONT, self._refused)
-
-
 def _reason(error: Exception) -> str:
     return error.description[:120] if isinstance(error, JoseError) and error.description else type(error).__name__

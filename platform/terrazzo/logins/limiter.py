@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from terrazzo.logins.buckets import Bucket, BucketSize
 from terrazzo.logins.places import KnownPlaces, Principal
@@ -34,8 +35,7 @@ _MOST_SHARES = 64  # addresses of one principal
 _EARLY = 6  # who comes before it was told to waits a sixth longer
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct):
     """A try. ``wait_s`` is 0 when it may go on, else the seconds until it may come back.
 
     ``is_known``: its principal has proven itself there.

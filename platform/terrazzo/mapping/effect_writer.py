@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database, is_passing
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL, OPEN_STATES

@@ -15,7 +15,6 @@ either      null                         either   stays as it is: nothing is kno
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -25,8 +24,7 @@ Key = tuple[int, str]
 """A retainer script's id and a code: with the object, what names a label."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRule:
+class LabelRule(msgspec.Struct, frozen=True):
     """A row of a retainer script that runs on an object."""
 
     project_id: int

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
 from terrazzo.database.company_records import CompanyRecords

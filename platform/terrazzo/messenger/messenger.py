@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft

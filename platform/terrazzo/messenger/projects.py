@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.config.messenger import HttpSection, MessengerProjectSection, SmsSection
 from terrazzo.errors import BadParameter
@@ -11,8 +12,7 @@ from terrazzo.messenger.message import MessageChannel
 from terrazzo.reasons import say
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(msgspec.Struct, frozen=True):
     """One project: its section of the configuration, and its channels by name."""
 
     section: MessengerProjectSection

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from typing import Any
+
+import msgspec
 
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangeWatcher
@@ -49,8 +50,7 @@ from terrazzo.metadata.repositories.terminals import TerminalRepository
 from terrazzo.metadata.repositories.users import UserRepository
 
 
-@dataclass(frozen=True, slots=True)
-class Entities:
+class Entities(msgspec.Struct, frozen=True):
     """All repositories, one for each entity."""
 
     companies: EntityRepository
@@ -139,7 +139,7 @@ class Entities:
 
     def every(self) -> list[EntityRepository]:
         """All of them."""
-        return [getattr(self, each.name) for each in fields(self)]
+        return [getattr(self, name) for name in self.__struct_fields__]
 
     def follow(self, changes: ChangeWatcher) -> None:
         """Hears of what other processes change."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.config.limits import LimitsSection
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
@@ -27,8 +26,7 @@ _NO_LIMIT = 2**63 - 1
 _AT_ONCE = 500  # rows that one statement looks at and removes
 
 
-@dataclass(frozen=True, slots=True)
-class KeptKind:
+class KeptKind(msgspec.Struct, frozen=True):
     """A table of what objects have had: how it is counted, in which order rows go, which may go, and its texts."""
 
     counted: Counted
@@ -57,7 +55,7 @@ def _texts(table: sa.Table) -> tuple[str, ...]:
 
 
 def _counted(table: sa.Table, size: sa.ColumnElement[int]) -> Counted:
-    return Counted(table=table, company=table.c.company_id, part=table.c.object_id, size=size)
+    return Counted(table=table, company=table.c.company_id, part=table.c.object_id, size=lambda: size)
 
 
 def _size(table: sa.Table) -> sa.ColumnElement[int]:
@@ -200,7 +198,7 @@ async def _remove(
     """Deletes rows in this order until enough are gone; returns whose they were and their sizes, by id."""
     counted, removed = kind.counted, dict[int, tuple[Holder, int]]()
     assert counted.part is not None
-    size = counted.size.label("size")
+    size = counted.size().label("size")
     query = sa.select(counted.table.c.id, counted.company, counted.part, size).where(*where).order_by(*order)
     while (left := _less(need, removed)) != Use():
         rows = (await connection.execute(query.limit(_AT_ONCE if left.bytes else min(left.records, _AT_ONCE)))).all()

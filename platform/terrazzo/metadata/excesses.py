@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.config.limits import LimitsSection
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY as OWNER
@@ -68,7 +68,7 @@ async def find_excesses(database: Database, limits: LimitsSection) -> list[str]:
     """Sentences that name companies and objects, what they have, and the limit."""
     found: list[str] = []
     async with database.reading() as connection:
-        for counter in _COUNTERS:
+        for counter in _COUNTERS if await _is_any_over(connection, limits) else ():
             configured = getattr(limits, counter.key)
             found += _say(await _over_counter(connection, counter, configured), counter.key, configured)
         over = await _over_record_bytes(connection, limits.company_record_bytes)
@@ -77,11 +77,22 @@ async def find_excesses(database: Database, limits: LimitsSection) -> list[str]:
     return found
 
 
+async def _is_any_over(connection: AsyncConnection, limits: LimitsSection) -> bool:
+    """One question instead of one for each counter: mostly nobody has too much of anything."""
+    over = [_is_over(counter, _limit_of(counter.key, getattr(limits, counter.key))) for counter in _COUNTERS]
+    query = sa.select(sa.literal(1)).select_from(_WITH_COMPANIES).where(sa.or_(*over)).limit(1)
+    return (await connection.execute(query)).first() is not None
+
+
+def _is_over(counter: _Counter, may: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    of_what = _USED.part > 0 if counter.of_object else _USED.part == 0
+    return sa.and_(of_what, _USED.kind.in_(counter.kinds), _USED[counter.column] > may)
+
+
 async def _over_counter(connection: AsyncConnection, counter: _Counter, configured: int) -> list[_Over]:
     may, has = _limit_of(counter.key, configured), _USED[counter.column]
-    of_what = _USED.part > 0 if counter.of_object else _USED.part == 0
     query = sa.select(_USED.company_id, _USED.kind, _USED.part, has, may, sa.func.count().over())
-    query = query.select_from(_WITH_COMPANIES).where(of_what, _USED.kind.in_(counter.kinds), has > may)
+    query = query.select_from(_WITH_COMPANIES).where(_is_over(counter, may))
     return [
         _Over(_who(row[0], row[2]), row[3], counter.unit.format(row[1]), row[4], row[5] - MOST_NAMED)
         for row in await _first(connection, query, has)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
 from terrazzo.database.one_of import one_of

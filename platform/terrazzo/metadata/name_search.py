@@ -12,8 +12,8 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.conditions import contains
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.config.limits import LimitsSection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
@@ -97,6 +98,7 @@ class RecordQuotas(msgspec.Struct, kw_only=True):
         raise error
 
 
+@cache
 def _size(entity: Entity) -> sa.ColumnElement[int]:
     """The bytes of a record's texts, with its rows in other tables; of a file its own. Secrets are short."""
     if entity is UPLOAD:
@@ -115,7 +117,7 @@ def _rows_of(table: sa.Table, column: sa.Column[Any], entity: Entity) -> sa.Scal
 
 
 COUNTED_RECORDS: dict[str, Counted] = {
-    entity.name: Counted(table=entity.table, company=entity.table.c[entity.company], size=_size(entity))
+    entity.name: Counted(table=entity.table, company=entity.table.c[entity.company], size=partial(_size, entity))
     for entity in ENTITIES
     if entity.company != "id"
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -35,8 +34,7 @@ _log = logging.getLogger(__name__)
 Column = sa.ColumnElement[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AgingKind:
+class AgingKind(msgspec.Struct, frozen=True):
     """A table whose rows are deleted by age.
 
     Attributes:
@@ -74,8 +72,7 @@ class RetentionStats(msgspec.Struct):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cutoff:
+class Cutoff(msgspec.Struct, frozen=True):
     """Rows of a kind before ``before_us`` are deleted: of one company, or (None) of all and of none."""
 
     kind: AgingKind

@@ -7,11 +7,11 @@ meanwhile stays, and wherever this is interrupted, it goes on from what is there
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.crypto.secrets import Secrets, SecretUnreadable, is_sealed
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity
@@ -21,13 +21,12 @@ AT_ONCE = 500  # rows of a transaction
 _MOST_NAMED = 20
 
 
-@dataclass(slots=True)
-class Resealed:
+class Resealed(msgspec.Struct):
     """What one walk has done: secrets sealed anew, and those that no key opens (``entity uid: column``)."""
 
     count: int = 0
     unreadable_count: int = 0
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: list[str] = msgspec.field(default_factory=list)
 
     def fail(self, place: str) -> None:
         """Counts a secret that can't be opened; names the first few."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.messages import HEARTBEAT, RULE_CONDITION, RULE_NOTICE

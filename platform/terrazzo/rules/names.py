@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Repository
 from terrazzo.database.tables.registry import OBJECT_TERMINAL, TERMINAL_TAG

@@ -8,8 +8,8 @@ from datetime import tzinfo
 from typing import Protocol
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.metadata.repositories.rules import RuleRepository

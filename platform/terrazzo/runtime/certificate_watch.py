@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -28,8 +28,7 @@ Mark = tuple[tuple[int, int, int], ...]
 """Time, size and inode of each file: another one is another content."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ListenerFiles:
+class ListenerFiles(msgspec.Struct, kw_only=True):
     """The TLS files of one section of the configuration.
 
     Attributes:

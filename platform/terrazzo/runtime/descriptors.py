@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import resource
-from dataclasses import dataclass
+
+import msgspec
 
 _MOST_RESERVED = 2_048
 _SPARED_PART = 4  # one more for each so many connections is for who is refused, at most:
@@ -19,8 +20,7 @@ _UNLIMITED = 1 << 30
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorPlan:
+class DescriptorPlan(msgspec.Struct, frozen=True):
     """What so many descriptors allow.
 
     Attributes:

@@ -10,10 +10,10 @@ import logging
 import secrets
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.crypto.key_file import remove_drafts

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from terrazzo.access.tokens import load_jwt
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.ports.store import StoreUnavailable
@@ -131,6 +132,7 @@ async def _serve(
     try:
         await started(platform, addresses)
         manager.tell_ready(_said(addresses))
+        loading = loop.run_in_executor(None, load_jwt)  # noqa: F841 - for the first login
         await _first_of(*ends, platform.failed)
     finally:
         manager.tell_stopping()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,7 @@ from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.runtime.tracing import SendingTracer, open_tracing
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.backup import FolderTarget
-from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
+from terrazzo_adapters.messenger import Guard, GuardedHttp
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.access.folder_modes import close_to_others
 
@@ -457,9 +456,11 @@ def check_bridge(section: BridgeSection, *, key: str) -> None:
         raise ConfigError(f"{key}.{error}") from None
 
 
-def new_mailer(section: EmailSection) -> SmtpMailer:
+def new_mailer(section: EmailSection) -> Mailer:
     """The sender of mail by SMTP that a section of the configuration describes."""
-    given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
+    from terrazzo_adapters.messenger.smtp import MailServer, SmtpMailer  # most platforms send none
+
+    given = {name: getattr(section, name) for name in MailServer.__struct_fields__}
     return SmtpMailer(MailServer(**given))
 
 
@@ -471,8 +472,7 @@ def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
     return GuardedHttp(Guard(section.allow_private))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's ways to the outside that no configuration key names; the defaults are those of ``terrazzo serve``.
 
     Attributes:
@@ -493,7 +493,7 @@ class Ports:
     new_mailer: Callable[[EmailSection], Mailer] = new_mailer
     new_caller: Callable[[MessengerSection | SsoSection], HttpCaller] = new_caller
     new_supervisor: NewSupervisor = new_supervisor
-    intake_limits: IngestLimits = field(default_factory=IngestLimits)
+    intake_limits: IngestLimits = msgspec.field(default_factory=IngestLimits)
     fence: Fence | None = None
     collectors: Sequence[Collector] = ()
     fronts: Fronts | None = None

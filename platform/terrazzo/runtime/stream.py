@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -19,8 +18,7 @@ from terrazzo.ports.stream import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(msgspec.Struct, frozen=True):
     """The log and the records of a cluster, opened. ``reports``, ``clients``, ``retained``, ``sessions`` and ``queues``
     are not opened yet: what fronts have taken, which client ids they hold, what is retained, persistent sessions, and
     what waits for them. ``sync``: what is known of whether the log syncs; ``stats``: counters."""

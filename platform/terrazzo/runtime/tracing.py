@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.commands.traces import CommandTraces
@@ -28,8 +28,7 @@ class SendingTracer(Tracer, Protocol):
     def close(self) -> Awaitable[None]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TracingParts:
+class TracingParts(msgspec.Struct, frozen=True):
     """What the parts trace with; nothing where tracing is off."""
 
     requests: Tracing | None = None

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.presence import PRESENCE_DAY

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -74,8 +73,7 @@ class ProvisionStats(msgspec.Struct):
     expired: int = 0
 
 
-@dataclass(slots=True)
-class _Promise:
+class _Promise(msgspec.Struct):
     """A pin that a terminal was told; ``terminal`` is the record that its login will make, without an id."""
 
     terminal: Terminal

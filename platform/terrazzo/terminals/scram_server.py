@@ -5,8 +5,7 @@ Loaded by the first terminal that logs in so, in a thread: with scramp come all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 from scramp.utils import saslprep
@@ -18,8 +17,7 @@ class NotScram(ValueError):
     """A message that isn't what SCRAM has there, or proves nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True):
     """A server that has had client-first: who that names, and what is answered."""
 
     server: ScramServer

@@ -58,8 +58,7 @@ class Caller(msgspec.Struct):
     position: str = ""  # that the answer has to have; looked at by a node that stands by
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(msgspec.Struct, frozen=True):
     """An actor on a connection that stays."""
 
     actor: Actor

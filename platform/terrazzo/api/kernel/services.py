@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, Protocol
 
+import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.access.api_keys import ApiKeys
@@ -350,8 +350,7 @@ class ApiLimits(Protocol):
     def ws_subscriptions(self) -> int: ...
 
 
-@dataclass(slots=True)
-class MqttPorts:
+class MqttPorts(msgspec.Struct):
     """Where terminals log in, as soon as the broker listens; None: that listener is off."""
 
     plain: int | None = None
@@ -360,8 +359,7 @@ class MqttPorts:
     websocket_tls: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MapTiles:
+class MapTiles(msgspec.Struct, frozen=True):
     """Whose pictures the console's map has; ``address`` with ``{z}``, ``{x}`` and ``{y}`` in it, empty: none."""
 
     address: str = ""
@@ -388,8 +386,7 @@ class FormerTerminals(Protocol):
     ) -> tuple[list[FormerTerminal], int]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerAsking:
+class BrokerAsking(msgspec.Struct, frozen=True, kw_only=True):
     """Brokers beside the platform that ask who may log in, and what answers them.
 
     Attributes:
@@ -399,11 +396,10 @@ class BrokerAsking:
 
     access: RemoteAccess
     token: str = ""
-    askers: TrustedProxies = field(default_factory=TrustedProxies)
+    askers: TrustedProxies = msgspec.field(default_factory=TrustedProxies)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What the operations may use: the parts of the platform, one field each."""
 
     entities: EntityStores
@@ -459,26 +455,30 @@ class Services:
     session_s: float = 7_200.0  # for which a browser's session may stay unused
     command_expiry_s: float = 86_400.0  # for which a command waits for its terminal
     version: str = ""  # of the platform
-    mqtt: MqttPorts = field(default_factory=MqttPorts)
+    mqtt: MqttPorts = msgspec.field(default_factory=MqttPorts)
     instance: str = ""  # what tells this platform from others of the same host; no secret
-    mapping_limits: MappingLimits = field(default_factory=MappingLimits)
-    trials: MappingTrials = field(default_factory=MappingTrials)
-    prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
-    readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
+    mapping_limits: MappingLimits = msgspec.field(default_factory=MappingLimits)
+    trials: MappingTrials = msgspec.field(default_factory=MappingTrials)
+    prefixes: Mapping[str, str] = msgspec.field(default_factory=dict)  # grid_base -> /grid, where not the default
+    readiness: Mapping[str, ReadinessCheck] = msgspec.field(default_factory=dict)  # part -> check
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
-    influx_series: Counter[str] = field(default_factory=Counter)  # that InfluxQL read, by how: digest or rows
-    imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
-    exports: CompanyTurns = field(default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16))
-    computing: ComputeThread = field(default_factory=ComputeThread)
-    queries: CompanyTurns = field(default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64))
-    proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
+    influx_series: Counter[str] = msgspec.field(default_factory=Counter)  # that InfluxQL read, by how: digest or rows
+    imports: CompanyTurns = msgspec.field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
+    exports: CompanyTurns = msgspec.field(
+        default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16)
+    )
+    computing: ComputeThread = msgspec.field(default_factory=ComputeThread)
+    queries: CompanyTurns = msgspec.field(
+        default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64)
+    )
+    proxies: TrustedProxies = msgspec.field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
-    memory: MemoryShares = field(default_factory=MemoryShares)
+    memory: MemoryShares = msgspec.field(default_factory=MemoryShares)
     backups: BackupStatus | None = None
     bridges: Sequence[Bridge] = ()
-    began_s: float = field(default_factory=time.monotonic)
-    map_tiles: MapTiles = field(default_factory=MapTiles)
+    began_s: float = msgspec.field(default_factory=time.monotonic)
+    map_tiles: MapTiles = msgspec.field(default_factory=MapTiles)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing
     broker_asking: BrokerAsking | None = None  # brokers beside the platform that ask who may log in; None: none do
     cluster: ClusterPart = ALONE  # of several nodes

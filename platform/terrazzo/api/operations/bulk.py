@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -55,8 +55,7 @@ class ExportOptions(msgspec.Struct, kw_only=True):
     secrets: Flag = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BulkUpload:
+class BulkUpload(msgspec.Struct, frozen=True):
     """A body that is read once it is known that the caller may import; ``read`` tells of the bytes as they come."""
 
     options: ImportOptions
@@ -64,8 +63,7 @@ class BulkUpload:
     on_progress: OnProgress
 
 
-@dataclass(frozen=True, slots=True)
-class BulkOperations:
+class BulkOperations(msgspec.Struct, frozen=True):
     """What can be done with one entity's records in bulk."""
 
     of: BulkEntity

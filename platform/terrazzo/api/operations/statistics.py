@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -93,8 +92,7 @@ class ResultData(msgspec.Struct):
     data: list[ResultRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class ResultActions:
+class ResultActions(msgspec.Struct, frozen=True):
     """The actions of one kind of results."""
 
     kind: ScriptKind

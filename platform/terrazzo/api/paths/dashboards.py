@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -42,8 +41,7 @@ class ByCategory(msgspec.Struct, kw_only=True):
     category: Category
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardLinks:
+class DashboardLinks(msgspec.Struct, frozen=True):
     """The handlers of the three paths that put dashboards on objects."""
 
     dashboards: EntityPaths

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -30,8 +29,7 @@ Respond = Callable[[Answer], web.Response]
 CallerOf = Callable[[web.Request], Caller]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkRoutes:
+class BulkRoutes(msgspec.Struct, frozen=True, kw_only=True):
     """The handlers, on the same performer as everything else.
 
     Args:

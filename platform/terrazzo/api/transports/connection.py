@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
+import msgspec
 from aiohttp import WSCloseCode, web
 
 from terrazzo.api.kernel.envelope import FAILURE, UNREAD, Answer, Failure
@@ -32,8 +32,7 @@ _PROOF_TRIES = 20
 GOODBYE_S = 2.0  # for last words to arrive, and for what a refused peer is still sending
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """What the connections of a port share.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -28,8 +27,7 @@ _PAGE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(msgspec.Struct, frozen=True):
     """A body that doesn't change while the process lives, plain and compressed."""
 
     media_type: str

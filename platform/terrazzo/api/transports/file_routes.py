@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -29,8 +28,7 @@ from terrazzo.reasons import say
 _FORM_SLACK = 65_536  # of a form beside its file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRoutes:
+class FileRoutes(msgspec.Struct, frozen=True, kw_only=True):
     """The two handlers, on the same performer as everything else.
 
     Args:

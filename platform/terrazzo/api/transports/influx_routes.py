@@ -7,7 +7,6 @@ import binascii
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import msgspec
 from aiohttp import hdrs, web
@@ -38,8 +37,7 @@ _log = logging.getLogger(__name__)
 Fields = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfluxRoutes:
+class InfluxRoutes(msgspec.Struct, frozen=True, kw_only=True):
     """The handlers, on the same performer as everything else.
 
     Args:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.backup.migration.marker import Unmovable
 from terrazzo.backup.migration.rows import Checksum, Key, key_of, pieces
 from terrazzo.database.database import Database, connected

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.backup.migration.marker import Unmovable
 from terrazzo.database.field import check_storable
 

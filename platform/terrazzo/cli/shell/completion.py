@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]  # has no __all__
 
-from terrazzo.cli import COMPLETION_VARIABLE
+from terrazzo.cli.options import COMPLETION_VARIABLE
 
 PROGRAM = "terrazzo"
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from cryptography import x509
+import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from terrazzo.reasons import say, told_by
 
+if TYPE_CHECKING:
+    from cryptography import x509  # takes a while to load, and most platforms have no authorities
+
 PEM_CHARS = 16_384
 MIN_RSA_BITS = 2_048
 MAX_RSA_BITS = 8_192  # checking a signature takes a millisecond then
 
-E = TypeVar("E", bound=x509.ExtensionType)
+E = TypeVar("E", bound="x509.ExtensionType")
 
 _BEGIN = "-----BEGIN CERTIFICATE-----"
-_UNREADABLE = (ValueError, TypeError, x509.DuplicateExtension, UnsupportedAlgorithm)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientAuthority:
+class ClientAuthority(msgspec.Struct, frozen=True):
     """One authority of one company; its certificate is public, its private key stays with the company."""
 
     id: int
@@ -48,6 +48,8 @@ def parse_authority(pem: str) -> x509.Certificate:
     Raises:
         ValueError: it is none that may vouch for clients, or is not alone; says why.
     """
+    from cryptography import x509
+
     if "PRIVATE KEY" in pem:
         raise ValueError(say("certificate_with_private_key"))
     if len(pem) > PEM_CHARS:
@@ -58,7 +60,7 @@ def parse_authority(pem: str) -> x509.Certificate:
     try:
         certificate = x509.load_pem_x509_certificate(pem[pem.index(_BEGIN) :].encode())
         _check_authority(certificate)
-    except _UNREADABLE as error:
+    except (ValueError, TypeError, x509.DuplicateExtension, UnsupportedAlgorithm) as error:
         raise ValueError(told_by(error) or say("certificate_unreadable")) from None
     return certificate
 
@@ -80,6 +82,8 @@ def expires_us(certificate: x509.Certificate) -> int:
 
 def _check_authority(certificate: x509.Certificate) -> None:
     """RFC 5280, sections 4.2.1.3 and 4.2.1.9. Raises ``ValueError``."""
+    from cryptography import x509
+
     if not [*certificate.subject]:
         raise ValueError(say("certificate_without_subject"))
     constraints = _extension(certificate, x509.BasicConstraints)
@@ -97,6 +101,8 @@ def _check_authority(certificate: x509.Certificate) -> None:
 
 
 def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+    from cryptography import x509
+
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:

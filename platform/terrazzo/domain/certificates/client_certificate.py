@@ -7,18 +7,19 @@ name. A certificate that names two is nobody's.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.reasons import Reason
 
+if TYPE_CHECKING:
+    from cryptography import x509  # takes a while to load, and most platforms are shown no certificates
+
 _BROKEN_DIGESTS = ("md5", "sha1")
 _MOST_SHOWN = 64  # characters of a name that somebody else has written
-_UNREADABLE = (ValueError, TypeError, x509.DuplicateExtension, UnsupportedAlgorithm)
+_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
 class Flaw(NamedTuple):
@@ -44,6 +45,8 @@ class ClientCertificate:
 
         The times are checked at each login, because a TLS session that is taken up again is not verified anew.
         """
+        from cryptography import x509
+
         self.names: tuple[str, ...] = ()
         self.issuer: x509.Name | None = None
         self.shown_issuer = ""
@@ -55,16 +58,18 @@ class ClientCertificate:
             self.flaw = _flaw_of_use(certificate)
             flaw_of_times(certificate, 0)  # they can be read
             self._certificate = certificate
-        except _UNREADABLE as error:
+        except (x509.DuplicateExtension, *_UNREADABLE) as error:
             self.flaw = Flaw(reasons.CERTIFICATE_UNUSABLE, f"it can't be read: {error}"[:_MOST_SHOWN])
 
     def is_signed_by(self, authority: x509.Certificate) -> bool:
         """Whether an authority has signed it: the names are compared, and the signature checked."""
+        from cryptography import x509
+
         if self._certificate is None:
             return False
         try:
             self._certificate.verify_directly_issued_by(authority)
-        except (InvalidSignature, *_UNREADABLE):
+        except (InvalidSignature, x509.DuplicateExtension, *_UNREADABLE):
             return False
         return True
 
@@ -95,6 +100,8 @@ def flaw_of_times(certificate: x509.Certificate, now_s: float) -> Flaw | None:
 
 
 def _names(certificate: x509.Certificate) -> tuple[str, ...]:
+    from cryptography import x509
+
     try:
         alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -103,12 +110,14 @@ def _names(certificate: x509.Certificate) -> tuple[str, ...]:
         *alternative.get_values_for_type(x509.DNSName),
         *alternative.get_values_for_type(x509.UniformResourceIdentifier),
     ]
-    common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
     return tuple(names or common)
 
 
 def _flaw_of_use(certificate: x509.Certificate) -> Flaw | None:
     """Why a certificate is not that of a client, whatever its name and times; RFC 5280, section 4.2.1."""
+    from cryptography import x509
+
     extensions = certificate.extensions
     for extension in extensions:
         value = extension.value
@@ -125,4 +134,6 @@ def _flaw_of_use(certificate: x509.Certificate) -> Flaw | None:
 
 
 def _is_for_clients(usage: x509.ExtendedKeyUsage) -> bool:
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
     return ExtendedKeyUsageOID.CLIENT_AUTH in usage or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usage

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo.mapping.effects import LabelOpened
 from terrazzo.mapping.labels import Key
@@ -20,8 +20,7 @@ from terrazzo.mapping.labels import Key
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True):
     """A label as the replay finds it. ``close_us`` None: open at the end of the range."""
 
     opened: LabelOpened
@@ -34,8 +33,7 @@ class Interval:
         return self.opened.project_id, self.opened.code
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """What is made anew, both ends inclusive; ``end_us`` None: up to now, and open labels stay open."""
 
     start_us: int
@@ -46,13 +44,12 @@ class Range:
         return self.start_us <= time_us and (self.end_us is None or time_us <= self.end_us)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(msgspec.Struct):
     """Rows of one table: new values by id, new rows, ids that go."""
 
-    updates: dict[int, dict[str, Any]] = field(default_factory=dict)
-    inserts: list[dict[str, Any]] = field(default_factory=list)
-    deletes: list[int] = field(default_factory=list)
+    updates: dict[int, dict[str, Any]] = msgspec.field(default_factory=dict)
+    inserts: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    deletes: list[int] = msgspec.field(default_factory=list)
 
 
 def merge_labels(rows: Iterable[Row], intervals: Iterable[Interval], span: Range) -> Changes:

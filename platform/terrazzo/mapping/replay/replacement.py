@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.expressions.functions import Value, as_number

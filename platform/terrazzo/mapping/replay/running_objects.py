@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from terrazzo.errors import Unavailable
 from terrazzo.mapping.catalogue import BoundMapping, MappingCatalogue
@@ -25,8 +26,7 @@ Stand = tuple[bytes, bytes | None]
 """What is known of an object, and how its labels stand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """An object as it is mapped at one moment. ``rules``: the retainers that run on it."""
 
     object_id: int

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import EVERYTHING, Conditions, Row
 from terrazzo.domain.actor import Actor, Role

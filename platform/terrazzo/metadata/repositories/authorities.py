@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from cryptography.hazmat.primitives.serialization import Encoding
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import shorten
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.changes import record_change
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import shorten
 from terrazzo.database.one_of import one_of
 from terrazzo.errors import BadParameter

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL

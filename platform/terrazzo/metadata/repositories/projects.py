@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.errors import Conflict, NotFound

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import AuditEntry, entry_of
 from terrazzo.audit.log import write_entries
 from terrazzo.crypto.secrets import Secrets
@@ -59,15 +59,14 @@ Draft = dict[str, Any]
 """Parsed values that are about to be stored, by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """One transaction on an actor's behalf, with its audit entries and the changes to announce after its commit."""
 
     connection: AsyncConnection
     actor: Actor
     use: UseMeter
-    changed: list[RowChange] = field(default_factory=list)
-    entries: list[AuditEntry] = field(default_factory=list)
+    changed: list[RowChange] = msgspec.field(default_factory=list)
+    entries: list[AuditEntry] = msgspec.field(default_factory=list)
 
 
 class EntityRepository:

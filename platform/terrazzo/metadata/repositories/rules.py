@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.field import shorten
 from terrazzo.database.port import Row

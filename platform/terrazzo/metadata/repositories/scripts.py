@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import shorten
 from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row

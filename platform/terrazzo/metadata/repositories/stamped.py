@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor

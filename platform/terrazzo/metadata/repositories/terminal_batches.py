@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.audit.entry import entry_of
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import COMPANY, new_uid

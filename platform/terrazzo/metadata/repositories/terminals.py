@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.one_of import one_of

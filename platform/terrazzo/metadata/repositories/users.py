@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.crypto.passwords import NO_PASSWORD, check_password, hash_password
 from terrazzo.database.port import Row
 from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR

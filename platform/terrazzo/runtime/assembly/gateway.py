@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,8 +67,7 @@ from terrazzo.terminals.search import TerminalSearch
 from terrazzo_broker.peer_address import TrustedProxies
 
 
-@dataclass(frozen=True, slots=True)
-class ListenAddresses:
+class ListenAddresses(msgspec.Struct, frozen=True):
     """The addresses at which the platform listens, as URLs."""
 
     http: str
@@ -79,8 +77,7 @@ class ListenAddresses:
     mqtt_port: int  # of the plain one; 0 where it is off
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayParts:
+class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the gateway is made of; all exist before clients may connect."""
 
     store: TimeSeriesStore

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from terrazzo.access.lockouts import Lockouts
-from terrazzo.access.oidc import OidcProvider
 from terrazzo.access.password_reset import PasswordResets, ResetMail, ResetSettings, SendMail
 from terrazzo.access.refusals import WINDOW_S, RefusalLog
 from terrazzo.access.second_factor import SecondFactors
@@ -26,9 +26,11 @@ from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata, ReplicaMetadata
 from terrazzo.runtime.lifetime import Lifetime
 
+if TYPE_CHECKING:
+    from terrazzo.access.oidc import OidcProvider
 
-@dataclass(frozen=True, slots=True)
-class Logins:
+
+class Logins(msgspec.Struct, frozen=True):
     """Users' logins, what administrators see and lift, and the limits of terminals' logins."""
 
     users: UserLogin
@@ -60,7 +62,7 @@ def open_logins(
     resets = _start_resets(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
     single_sign_on = SingleSignOn(
         config.sso,
-        OidcProvider(config.sso, caller, clock=clock) if config.sso.issuer else None,
+        _new_provider(config, caller, clock) if config.sso.issuer else None,
         entities=metadata.entities,
         tokens=metadata.tokens,
         audit=metadata.audit,
@@ -75,6 +77,12 @@ def open_logins(
         lockouts=lockouts,
         of_terminals=of_terminals,
     )
+
+
+def _new_provider(config: Config, caller: HttpCaller, clock: Callable[[], int]) -> OidcProvider:
+    from terrazzo.access.oidc import OidcProvider  # its library takes a while to load
+
+    return OidcProvider(config.sso, caller, clock=clock)
 
 
 class UserLogins(NamedTuple):

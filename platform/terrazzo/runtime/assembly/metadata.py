@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from terrazzo.access.api_keys import FLUSH_S, ApiKeys
 from terrazzo.access.tokens import TokenKey, Tokens
@@ -46,8 +47,7 @@ _POLL_S = 0.5  # between looks at what other processes changed: a second at most
 _CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then others' changes have been ignored for too long
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(msgspec.Struct, frozen=True):
     """The database and the parts that work on it; ``first_admin``: the account that this start has created."""
 
     database: Database
@@ -136,8 +136,7 @@ async def _open_unfinished_imports(database: Database, entities: Entities, lifet
     return unfinished
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMetadata:
+class FrontMetadata(msgspec.Struct, frozen=True):
     """What a front has of the database: terminals as they log in, and what it writes of them (first logins, claims)."""
 
     database: Database
@@ -173,8 +172,7 @@ async def open_front_metadata(config: Config, lifetime: Lifetime) -> FrontMetada
     return FrontMetadata(database, registry, entities, own, new_registration(entities))
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaMetadata:
+class ReplicaMetadata(msgspec.Struct, frozen=True):
     """What a node that stands by has of the database: all that reads need, and logins."""
 
     database: Database

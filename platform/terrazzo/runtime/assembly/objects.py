@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
@@ -27,8 +28,7 @@ from terrazzo.times import DAY_US
 _ANALYSIS_S = 1.0  # between looks for periods that are over
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """The report mapper and what follows from its records; ``marks`` notes late records for the analyses."""
 
     mapper: ReportMapper

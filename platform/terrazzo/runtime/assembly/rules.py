@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
@@ -16,8 +17,7 @@ from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The watch and the commander; ``start`` when the platform listens."""
 
     watch: ConditionWatch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.campaigns.download_links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLinks
 from terrazzo.commands.dispatcher import CommandDispatcher
@@ -34,8 +35,7 @@ from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.terminals.presence_log import PresenceLog
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalMessaging:
+class TerminalMessaging(msgspec.Struct, frozen=True):
     """The parts between the broker and the rest; others listen to what they tell."""
 
     presence: PresenceRegister

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
@@ -41,8 +43,7 @@ _DRAIN_S = 3.0  # to commit what was taken
 _GOODBYE_S = 1.5  # to close connections, and to commit their wills; all in all within 10 s
 
 
-@dataclass(frozen=True, slots=True)
-class Terminals:
+class Terminals(msgspec.Struct, frozen=True):
     """The broker and what decides on logins."""
 
     broker: Broker

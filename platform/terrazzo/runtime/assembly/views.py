@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from terrazzo.attention.attention import Attention
 from terrazzo.attention.disk_watch import LOOK_S as DISK_LOOK_S
@@ -31,8 +32,7 @@ from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.tracing import TerminalTraces
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
+class Views(msgspec.Struct, frozen=True):
     """The live hub, the records of events and labels, and the flags of objects."""
 
     live: LiveHub

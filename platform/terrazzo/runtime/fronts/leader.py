@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -40,8 +39,7 @@ _LOOK_S = 1.0  # for a log that no front has made yet
 _TRIM_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fronts:
+class Fronts(msgspec.Struct, frozen=True):
     """What fronts have taken, and who they are; ``epoch``: of this node's lease; ``lose`` ends the process, with why;
     ``stats``: counters; ``name``: this node's among ``peers``, which hear what its clients publish."""
 

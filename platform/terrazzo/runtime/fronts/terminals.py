@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
@@ -47,8 +49,7 @@ _DRAIN_S = 3.0  # to have the log acknowledge what was taken
 _GOODBYE_S = 1.5  # to close connections, and for what their wills say
 
 
-@dataclass(frozen=True, slots=True)
-class FrontTerminals:
+class FrontTerminals(msgspec.Struct, frozen=True):
     """The broker of a front, and what is between it and the log."""
 
     broker: Broker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
@@ -69,8 +68,7 @@ CAMPAIGNS = EntityActions(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StateChange:
+class _StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """An action that brings a campaign into a state."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,8 +18,7 @@ from terrazzo.metadata.definitions.registry import BALANCE, CALCULATE, DASHBOARD
 from terrazzo.times import format_iso
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(msgspec.Struct, frozen=True):
     """The two actions that start and stop a kind of script."""
 
     actions: EntityActions

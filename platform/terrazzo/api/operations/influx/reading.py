@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.influx.measurements import TAGS, Measurements, SeriesRef

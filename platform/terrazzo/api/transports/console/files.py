@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -60,8 +60,7 @@ def _of_pages(policy: str) -> dict[str, str]:
     return _OF_PARTS | {"Content-Security-Policy": policy, "Cross-Origin-Opener-Policy": "same-origin"}
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleFile:
+class ConsoleFile(msgspec.Struct, frozen=True):
     """A body as it was built, plain and compressed."""
 
     media_type: str

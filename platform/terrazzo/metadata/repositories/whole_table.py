@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 
 _decode = msgspec.json.Decoder().decode

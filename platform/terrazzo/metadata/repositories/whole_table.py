@@ -45,10 +45,10 @@ async def columns_of(
 
 
 def _begin(connection: AsyncConnection, rows: sa.Select[Any], after: int) -> asyncio.Task[list[list[Any]]]:
-    return asyncio.create_task(_read(connection, rows, after), name="the next rows of all")
+    return asyncio.create_task(_next_columns(connection, rows, after), name="the next rows of all")
 
 
-async def _read(connection: AsyncConnection, rows: sa.Select[Any], after: int) -> list[list[Any]]:
+async def _next_columns(connection: AsyncConnection, rows: sa.Select[Any], after: int) -> list[list[Any]]:
     found = rows.where(rows.selected_columns[0] > after).subquery()
     arrays = (await connection.execute(sa.select(*map(_Array, found.c)))).one()
     return [_decode(each or "[]") for each in arrays]

@@ -34,6 +34,7 @@ _FIELDS: tuple[Field, ...] = (
     text("after", 0),
     text("batch", 16, default=None),
 )
+_INSERT = AUDIT.insert()
 _SHAPE = past(AUDIT, _FIELDS, moment="time", key="uid")
 
 
@@ -41,7 +42,7 @@ async def write_entries(connection: AsyncConnection, entries: Iterable[AuditEntr
     """Adds entries inside the transaction of the changes that they record, so that neither exists without the other."""
     rows = [_stored(entry, time_us) for entry in entries]
     if rows:
-        await connection.execute(AUDIT.insert(), rows)
+        await connection.execute(_INSERT, rows)
 
 
 class AuditLog:

@@ -23,6 +23,8 @@ _LOCK = 0x7E44A220  # PostgreSQL's advisory lock of whoever records a change
 _NEXT_PAGE = (  # made once: it is asked for twice a second
     sa.select(CHANGE).where(CHANGE.c.id > sa.bindparam("seen")).order_by(CHANGE.c.id).limit(PAGE)
 )
+_INSERT = CHANGE.insert()
+_DELETE_OLD = CHANGE.delete().where(CHANGE.c.changed_us < sa.bindparam("until_us"))
 
 
 Handler = Callable[[Sequence[MetadataChange]], Awaitable[None]]
@@ -47,8 +49,8 @@ async def record_changes(connection: AsyncConnection, changes: Sequence[Metadata
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     options = await connection.run_sync(lambda each: each.get_execution_options())
     common = {"changed_us": now_us(), "origin": options[ORIGIN]}
-    await connection.execute(CHANGE.insert(), [{**change._asdict(), **common} for change in changes])
-    await connection.execute(CHANGE.delete().where(CHANGE.c.changed_us < common["changed_us"] - KEPT_US))
+    await connection.execute(_INSERT, [{**change._asdict(), **common} for change in changes])
+    await connection.execute(_DELETE_OLD, {"until_us": common["changed_us"] - KEPT_US})
 
 
 async def newest_change(database: Database) -> int:

@@ -24,6 +24,11 @@ def one_of(column: sa.ColumnElement[Any], values: Collection[int] | Collection[s
     return _OneOf(column, sa.bindparam(None, given, type_=_Values(is_text=is_text), unique=True))
 
 
+def one_of_given(column: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[bool]:
+    """The same of integers that are given with each execution, a list by this name; it may be empty."""
+    return _OneOf(column, sa.bindparam(name, type_=_Values(is_text=False)))
+
+
 class _Values(sa.types.TypeDecorator[Any]):
     """A list as a parameter: an array on PostgreSQL, JSON on SQLite."""
 

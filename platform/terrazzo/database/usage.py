@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from sqlalchemy.sql.functions import GenericFunction
 
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
-from terrazzo.database.one_of import one_of
+from terrazzo.database.one_of import one_of_given
 from terrazzo.database.tables.usage import COMPANY_USAGE
 from terrazzo.database.upsert import insert_into
 
@@ -92,8 +93,8 @@ async def measure(connection: AsyncConnection, counted: Counted, ids: Sequence[i
     """What these rows come to, by company and, where objects are counted too, by object."""
     found: dict[Holder, Use] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
-        within = one_of(counted.table.c.id, ids[start : start + _ROWS_AT_ONCE])
-        for row in await connection.execute(_sums(counted).where(within)):
+        some = {"record_ids": list(ids[start : start + _ROWS_AT_ONCE])}
+        for row in await connection.execute(_sums_of_ids(counted), some):
             for holder in _holders(row):
                 found[holder] = found.get(holder, Use()).plus(Use(row.records, row.bytes))
     return found
@@ -126,10 +127,16 @@ async def use_of(connection: AsyncConnection, kind: str, holders: Sequence[Holde
 
 async def total_use(connection: AsyncConnection, company_id: int, kinds: Sequence[str]) -> Use:
     """What a company has of several kinds together."""
+    asked = {"company_id": company_id}
+    return Use(*map(int, (await connection.execute(_total(tuple(kinds)), asked)).one()))
+
+
+@cache
+def _total(kinds: tuple[str, ...]) -> sa.Select[Any]:
     columns = COMPANY_USAGE.c
-    mine = (columns.company_id == company_id, columns.kind.in_(kinds), columns.part == 0)
+    mine = (columns.company_id == sa.bindparam("company_id"), columns.kind.in_(kinds), columns.part == 0)
     sums = (sa.func.coalesce(sa.func.sum(columns[name]), 0) for name in ("records", "bytes"))
-    return Use(*map(int, (await connection.execute(sa.select(*sums).where(*mine))).one()))
+    return sa.select(*sums).where(*mine)
 
 
 async def count_missing(database: Database, all_counted: Iterable[Counted]) -> list[str]:
@@ -202,6 +209,18 @@ async def _count(connection: AsyncConnection, counted: Counted) -> dict[Holder, 
                 found[holder] = found.get(holder, Use()).plus(Use(row.records, row.bytes))
         last = end
     return found
+
+
+def _sums_of_ids(counted: Counted) -> sa.Select[Any]:
+    """Of those rows whose ids are given as ``record_ids``; made once for each kind, as each change asks it twice."""
+    known = _sums_by_kind.get(counted.kind)
+    if known is None:
+        known = _sums(counted).where(one_of_given(counted.table.c.id, "record_ids"))
+        _sums_by_kind[counted.kind] = known
+    return known
+
+
+_sums_by_kind: dict[str, sa.Select[Any]] = {}
 
 
 def _sums(counted: Counted) -> sa.Select[Any]:

@@ -41,7 +41,7 @@ from terrazzo.times import now_us
 from terrazzo.userinfo import MASK
 
 MAX_PAGE_SIZE = 1_000
-_COMPANY = "own_company"  # a parameter of statements
+_COMPANY, _RECORD = "own_company", "own_record_id"  # parameters of statements
 _CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 
@@ -100,7 +100,7 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
         self._narrow = {"id", entity.uid_name, *self._referenced} - {entity.company}
-        self._rows = _rows_query(entity.table, referenced)
+        self._rows, self._row = _rows_query(entity.table, referenced), _row_query(entity.table, referenced)
         self._lists: dict[tuple[bool, OrderBy], PageStatements] = {}  # of all companies or one, by order
         self._is_narrow = type(self)._visible is not EntityRepository._visible  # a company's users see parts of it
         self._turn = asyncio.Lock()
@@ -333,7 +333,7 @@ class EntityRepository:
             await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
             stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
             await unit.use.take(unit.connection, [before["id"]])
-            await unit.connection.execute(self.table.update().where(self.table.c.id == before["id"]).values(**stored))
+            await unit.connection.execute(_update_query(self.table), {**stored, _RECORD: before["id"]})
             await self._written_all(unit.connection, [(before["id"], draft)])
             await unit.use.add(unit.connection, [before["id"]])
             row = await self._require(unit.connection, before["id"])
@@ -452,7 +452,7 @@ class EntityRepository:
         return self._codec.decode(found)
 
     async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
-        found = await connection.execute(self._rows.where(self.table.c.id == record_id))
+        found = await connection.execute(self._row, {_RECORD: record_id})
         return self._codec.decode(found.mappings().one())
 
 
@@ -469,6 +469,18 @@ def _rows_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ..
         source = source.outerjoin(named, named.c.id == table.c[name])
         columns.append(named.c[uid_name].label(f"{name.removesuffix('_id')}_uid"))
     return sa.select(*columns).select_from(source)
+
+
+@cache
+def _row_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ...]) -> sa.Select[Any]:
+    """The one of these with the id that is given at its execution."""
+    return _rows_query(table, referenced).where(table.c.id == sa.bindparam(_RECORD))
+
+
+@cache
+def _update_query(table: sa.Table) -> sa.Update:
+    """Changes the columns that are given at its execution, of the record with the id that is given too."""
+    return table.update().where(table.c.id == sa.bindparam(_RECORD))
 
 
 def _check_page(page_index: int, page_size: int) -> None:

@@ -36,7 +36,7 @@ class RowCodec:
                 stored[name] = self._secrets.seal(stored[name], place)
         return stored
 
-    def decode(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def decode(self, stored: Mapping[Any, Any]) -> dict[str, Any]:
         """A stored row in callers' form, internal columns included.
 
         Raises:

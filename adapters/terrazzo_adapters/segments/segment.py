@@ -30,17 +30,17 @@ class Segment:
     Whatever reads a part may raise ``SegmentDamaged``.
     """
 
-    def __init__(self, read: Callable[[bytes], bytes | None], recall: Callable[[bytes], Memory] | None = None) -> None:
-        """Reads the head.
+    def __init__(self, read: Callable[[bytes], bytes | None], memory: Memory | None = None) -> None:
+        """Reads the head, unless it is in the memory.
 
         Args:
             read: gives a part by its name, None if there is none.
-            recall: gives the memory of the segment whose head has these bytes.
+            memory: what was decoded of this segment before.
 
         Raises:
             SegmentDamaged: the head is damaged, or of a later version.
         """
-        self._parts = Parts(read, recall)
+        self._parts = Parts(read, memory)
         self._head = self._parts.head
         self.count = self._head.count
         self.first_us = self._head.first_us

@@ -187,8 +187,9 @@ class InfluxStore:
         limit: int,
         keys: Sequence[str] = (),
         most_bytes: int = ANY_SIZE,
+        whole: bool = True,
     ) -> Page:
-        """A page of a range, newest first, with the exact total."""
+        """A page of a range, newest first, with the exact total; bodies have all names in any case."""
         question = queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit, keys=keys)
         page = await self._ask(question)
         bounded(page.records, most_bytes)

@@ -167,6 +167,7 @@ async def handle_get_mosaic_list(services: Services, actor: Actor, request: Mosa
             offset=page_offset(request),
             limit=request.page_size,
             most_bytes=services.limits.answer_bytes,
+            whole=False,
         )
     return paged(request, _present(page.records, keys, services.zone), page.total)
 

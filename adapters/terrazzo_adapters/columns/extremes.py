@@ -28,6 +28,11 @@ class Extremes:
         self._parts: dict[str, list[PointArrays]] = {key: [] for key in keys}
         self._held = dict.fromkeys(keys, 0)
 
+    @property
+    def longest_us(self) -> int:
+        """The longest stretch that may lie in one bucket, in microseconds."""
+        return self._bucket_us
+
     def undivided(self, starts_us: NDArray[np.int64], length_us: int) -> NDArray[np.bool_]:
         """Which stretches of time, of one length in microseconds, lie in one bucket each."""
         return in_one_bucket(starts_us, length_us, bucket_us=self._bucket_us, origin_us=self._origin_us)

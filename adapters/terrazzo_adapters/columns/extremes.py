@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Curve, Figures
 from terrazzo_adapters.columns.column import PointColumn
-from terrazzo_adapters.columns.resample import bucket_ids, check_count, first_equal, run_starts
+from terrazzo_adapters.columns.resample import bucket_ids, check_count, each_once, first_equal, run_starts
 from terrazzo_adapters.columns.rollup import in_one_bucket, outline
 
 PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -77,5 +77,5 @@ class Extremes:
         ends = np.append(starts[1:], len(ids))
         lowest = first_equal(values, np.minimum.reduceat(values, starts), starts, ends)
         highest = first_equal(values, np.maximum.reduceat(values, starts), starts, ends)
-        chosen = np.unique(np.concatenate((starts, lowest, highest, ends - 1)))
+        chosen = each_once((starts, lowest, highest, ends - 1))
         return times_us[chosen], values[chosen]

@@ -32,6 +32,12 @@ def run_starts(ids: Ids) -> NDArray[np.intp]:
     return begins.nonzero()[0]
 
 
+def each_once(numbers: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """What is in some arrays, ascending: ``numpy.unique`` takes twice as long for what is in order in each."""
+    every = np.sort(np.concatenate([np.zeros(0, np.int64), *numbers]), kind="stable")
+    return every[run_starts(every)]
+
+
 def first_equal(
     values: NDArray[np.float64], wanted: NDArray[np.float64], starts: NDArray[np.intp], ends: NDArray[np.intp]
 ) -> NDArray[np.intp]:
@@ -97,7 +103,7 @@ def _union(ids: Sequence[Ids]) -> Ids:
     """All that is in one of them, ascending, as each is; mostly all are alike."""
     if ids and all(np.array_equal(each, ids[0]) for each in ids[1:]):
         return ids[0]
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *ids]))
+    return each_once(ids)
 
 
 class Reduced(NamedTuple):
@@ -113,7 +119,9 @@ class Reduced(NamedTuple):
         places = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
         there = (self.ids[places] == wanted) & np.isfinite(self.points.numbers[places])
         values = plain_values(self.points, places)
-        return values if there.all() else [value if has else None for value, has in zip(values, there, strict=True)]
+        for place in (~there).nonzero()[0].tolist():
+            values[place] = None
+        return values
 
 
 class Numeric:

@@ -28,6 +28,7 @@ from terrazzo_adapters.rocksdb import RocksStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from influx_server import InfluxServer
+from open_stores import make_columns
 
 SERIES = "m/17"
 VARIABLES = [f"VAR{number:02}" for number in range(20)]
@@ -117,10 +118,10 @@ async def compare(folder: Path, *, count: int, period_us: int, rounds: int) -> N
             if len(keys) == 1:
                 await report("1 variables, embedded, columns not made yet", through_port(rocks, keys, *span), 3)
                 began_s = time.perf_counter()
-                await rocks.make_columns()
+                await make_columns(rocks)
                 print(f"made the columns in {(time.perf_counter() - began_s) * 1e3:.0f} ms")
             await report(f"{len(keys)} variables, embedded", through_port(rocks, keys, *span), rounds)
-        late = records[-1]._replace(time_us=records[-1].time_us + 1)
+        late = msgspec.structs.replace(records[-1], time_us=records[-1].time_us + 1)
         await rocks.append([late])
         await report("1 variables, embedded, one full hour unmade", through_port(rocks, VARIABLES[:1], *span), rounds)
         await report("1 variables, store.kind = influxdb", through_port(influx, VARIABLES[:1], *span), 3)

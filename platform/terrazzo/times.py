@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
@@ -14,8 +15,8 @@ DAY_US = 86_400 * 1_000_000
 LATEST_US = 2**62
 """UTC microseconds later than any time that can be written as text."""
 
-_MINUTE_US = 60 * 1_000_000
-_SECONDS = [f"{second:02}" for second in range(60)]
+_QUARTER_US = 15 * 60 * 1_000_000
+_OF_HOUR = [f"{second // 60:02}:{second % 60:02}" for second in range(3_600)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SPACED = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")
@@ -55,16 +56,36 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 def format_spaced(time_us: int, zone: tzinfo = UTC) -> str:
     """``YYYY-MM-DD HH:MM:SS`` in ``zone``, as in grid, mosaic, events and labels."""
-    minute, within_us = divmod(time_us, _MINUTE_US)
-    to_minute = _to_minute(minute, zone)
-    return to_minute + _SECONDS[within_us // 1_000_000] if to_minute else _spaced(time_us, zone)
+    to_hour, first = _quarter(time_us // _QUARTER_US, zone)
+    return to_hour + _OF_HOUR[first + time_us % _QUARTER_US // 1_000_000] if to_hour else _spaced(time_us, zone)
 
 
-@lru_cache(4_096)  # what is told at one time is mostly of a few minutes
-def _to_minute(minute: int, zone: tzinfo) -> str:
-    """``YYYY-MM-DD HH:MM:`` of a minute since 1970; empty where the zone's minutes begin at other times than UTC's."""
-    text = _spaced(minute * _MINUTE_US, zone)
-    return text[:-2] if text.endswith(":00") else ""
+def format_spaced_each(times_us: Iterable[int], zone: tzinfo = UTC) -> list[str]:
+    """``format_spaced`` of many times in order, in a fraction of the time."""
+    texts: list[str] = []
+    begin_us = end_us = first = 0
+    to_hour = ""
+    for time_us in times_us:
+        if not begin_us <= time_us < end_us:
+            begin_us = time_us - time_us % _QUARTER_US
+            end_us = begin_us + _QUARTER_US
+            to_hour, first = _quarter(begin_us // _QUARTER_US, zone)
+        second = first + (time_us - begin_us) // 1_000_000
+        texts.append(to_hour + _OF_HOUR[second] if to_hour else _spaced(time_us, zone))
+    return texts
+
+
+@lru_cache(4_096)  # what is told at one time is mostly of a few days
+def _quarter(number: int, zone: tzinfo) -> tuple[str, int]:
+    """``YYYY-MM-DD HH:`` of a quarter of an hour since 1970, and at which second of the hour it begins.
+
+    Empty text where it is in two hours of the zone, or its clocks change meanwhile.
+    """
+    begin_us = number * _QUARTER_US
+    text, last = _spaced(begin_us, zone), _spaced(begin_us + _QUARTER_US - 1, zone)
+    first = 60 * int(text[14:16]) + int(text[17:19])
+    is_even = text[:14] == last[:14] and 60 * int(last[14:16]) + int(last[17:19]) - first == 899
+    return (text[:14], first) if is_even else ("", 0)
 
 
 def _spaced(time_us: int, zone: tzinfo) -> str:

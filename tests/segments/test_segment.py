@@ -135,6 +135,18 @@ def check_stretch(segment: Segment, found: Records, data: st.DataObject) -> None
     keys = data.draw(st.sets(st.sampled_from("abcx")))
     carrying = [body for _, _, body in found[start:stop] if not keys.isdisjoint(parse_points(body))]
     assert segment.count_carrying(keys, start, stop) == len(carrying)
+    check_parts(segment, [body for _, _, body in found], keys, start)
+
+
+def check_parts(segment: Segment, bodies: list[bytes], keys: set[str], start: int) -> None:
+    """Bodies of which some names are asked for say the same about these; those that lack others are maps of them."""
+    places = np.arange(start, len(bodies), 2)
+    parts = segment.bodies_at(places, keys)
+    for body, part in zip((bodies[place] for place in places), parts, strict=True):
+        if part == body:
+            continue
+        whole = msgspec.msgpack.decode(body)
+        assert repr(msgspec.msgpack.decode(part)) == repr({name: whole[name] for name in sorted(keys & whole.keys())})
 
 
 @pytest.mark.parametrize("mosaic", [False, True])

@@ -1,4 +1,4 @@
-"""Opens a store, looks a few times at what there is to do, stores a record, and says whether numpy was loaded."""
+"""Opens a store, stores a record or none, looks a few times at what there is to do; says whether numpy was loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from terrazzo_adapters.rocksdb import store as store_module
 LOOKS = 5
 
 
-async def main(path: str, settled_s: float) -> None:
+async def main(path: str, settled_s: float, *, stores: bool) -> None:
     store_module._LOOK_S, store_module._SETTLED_S = 0.01, settled_s
     looked = asyncio.Semaphore(0)
     look = RocksStore._look_at_memory
@@ -24,11 +24,13 @@ async def main(path: str, settled_s: float) -> None:
 
     RocksStore._look_at_memory = look_and_tell  # type: ignore[method-assign]
     store = await RocksStore.open(path, tasks=Supervisor(on_stop=lambda: None))
-    await store.append([Record("m/1", 1_700_000_000_000_000, b"\x80")])
+    if stores:
+        await store.append([Record("m/1", 1_700_000_000_000_000, b"\x80")])
+    looked = asyncio.Semaphore(0)
     for _ in range(LOOKS):
         await looked.acquire()
     await store.close()
     print("numpy" in sys.modules)
 
 
-asyncio.run(main(sys.argv[1], float(sys.argv[2])))
+asyncio.run(main(sys.argv[1], float(sys.argv[2]), stores=sys.argv[3] == "stores"))

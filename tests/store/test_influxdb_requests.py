@@ -11,6 +11,8 @@ from store_locations import InfluxLocation
 from influx_gate import Gate
 from influx_server import InfluxServer
 from terrazzo.ports.store import Record
+from terrazzo_adapters.columns.extremes import Extremes
+from terrazzo_adapters.influxdb import InfluxStore, field_points
 
 T0 = 1_700_000_000_000_000
 MINUTE = 60_000_000
@@ -38,8 +40,44 @@ async def test_questions_take_as_few_requests_as_they_can(influxd: InfluxServer,
             assert await requests(store.page(["m/1"], T0, end, offset=0, limit=10)) == 1
             assert await requests(store.page(["m/1"], T0, end, offset=20, limit=10, keys=["A"])) == 1
             assert await requests(store.latest_each("m/1", KEYS)) == 1
+            assert await requests(store.extremes("m/1", KEYS, T0, end, bucket_us=10 * MINUTE)) == 1
         finally:
             await store.close()
+
+
+@pytest.mark.parametrize("twice", [None, 0, 2, 4, 5, 9, 10], ids=str)
+async def test_curves_from_fields_are_those_of_records(
+    influxd: InfluxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, twice: int | None
+) -> None:
+    """In answers of three rows, each edge of which is met; with two records of one time only records tell all."""
+    values = [1, -0.5, True, None, "on", False, 2**60, 1e300, 2, "", 3.25]
+    times = [T0 + number * MINUTE for number in range(len(values))]
+    records = [
+        Record("m/1", time_us, msgspec.msgpack.encode({"A": value, "B": number}))
+        for number, (time_us, value) in enumerate(zip(times, values, strict=True))
+    ]
+    if twice is not None:
+        records.append(Record("m/1", times[twice], msgspec.msgpack.encode({"A": 7.5})))
+    monkeypatch.setattr(field_points, "_ROWS", 3)
+    store = await InfluxLocation(influxd.url, f"fields{twice}", tmp_path / "spool").open()
+    try:
+        await store.append(records)
+        asked = ("m/1", ["A", "B", "C"], T0, times[-1])
+        found = await store.extremes(*asked, bucket_us=MINUTE, origin_us=T0)
+        assert await store._feed_fields(Extremes(["A"], bucket_us=1, origin_us=0), "m/1", ["A"], T0, times[-1]) is (
+            twice in (None, 4, 9)
+        ), "what is no number has no place among them"
+        with monkeypatch.context() as patch:
+            patch.setattr(InfluxStore, "_feed_fields", _tells_nothing)
+            assert found == await store.extremes(*asked, bucket_us=MINUTE, origin_us=T0)
+        assert [*found] == ["A", "B"]
+        assert len(found["A"].values) == 8 + (twice is not None)
+    finally:
+        await store.close()
+
+
+async def _tells_nothing(*_arguments: object) -> bool:
+    return False
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 3])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mosaic_oracle import MosaicOracle, as_points, curves_as_points, same_buckets, same_points
+from mosaic_oracle import MosaicOracle, as_points, curves_as_points, points, same_buckets, same_points
 
 import open_stores
 from length import rounds
@@ -153,6 +154,15 @@ async def ask_first_after(store, oracle, name, keys, time_us) -> None:
 async def ask_page(store, oracle, name, keys, start_us, end_us, offset, limit) -> None:
     found = await store.page([name], start_us, end_us, offset=offset, limit=limit, keys=keys)
     assert found == oracle.page_with([name], start_us, end_us, keys, offset, limit)
+    parts = await store.page([name], start_us, end_us, offset=offset, limit=limit, keys=keys, whole=False)
+    assert parts.total == found.total
+    assert list(map(partial(asked_for, keys), parts.records)) == list(map(partial(asked_for, keys), found.records))
+
+
+def asked_for(keys, record) -> tuple[str, int, object]:
+    """A record and what it says about some names, if there are any."""
+    told = points(record)
+    return record.series, record.time_us, repr([told.get(key) for key in keys]) if keys else record.body
 
 
 async def ask_scan(store, oracle, name, keys, start_us, end_us) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Curve, Figures
 from terrazzo_adapters.columns.column import PointColumn
-from terrazzo_adapters.columns.resample import bucket_ids, check_count, first_equal, run_starts
+from terrazzo_adapters.columns.resample import bucket_ids, check_count, each_once, first_equal, run_starts
 from terrazzo_adapters.columns.rollup import in_one_bucket, outline
 
 PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -27,6 +27,11 @@ class Extremes:
         self._origin_us = origin_us
         self._parts: dict[str, list[PointArrays]] = {key: [] for key in keys}
         self._held = dict.fromkeys(keys, 0)
+
+    @property
+    def longest_us(self) -> int:
+        """The longest stretch that may lie in one bucket, in microseconds."""
+        return self._bucket_us
 
     def undivided(self, starts_us: NDArray[np.int64], length_us: int) -> NDArray[np.bool_]:
         """Which stretches of time, of one length in microseconds, lie in one bucket each."""
@@ -72,5 +77,5 @@ class Extremes:
         ends = np.append(starts[1:], len(ids))
         lowest = first_equal(values, np.minimum.reduceat(values, starts), starts, ends)
         highest = first_equal(values, np.maximum.reduceat(values, starts), starts, ends)
-        chosen = np.unique(np.concatenate((starts, lowest, highest, ends - 1)))
+        chosen = each_once((starts, lowest, highest, ends - 1))
         return times_us[chosen], values[chosen]

@@ -63,21 +63,35 @@ async def _columns(
     server: Server, window: BucketQuestion, keys: Sequence[str], fn: Fn | None
 ) -> dict[str, dict[int, Value]] | None:
     """The buckets of each name, by one request, and one more where there are booleans; None where there are texts."""
-    functions = _NUMERIC[fn or "mean"]
-    numbers = window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
+    function = fn or "mean"
     texts, empty, has_flags, table = await server.query_each(
-        [*(_count(each, window.source, keys) for each in (TEXT, EMPTY, FLAG)), numbers]
+        [*(_count(each, window.source, keys) for each in (TEXT, EMPTY, FLAG)), _numbers(window, keys, (function,))]
     )
     if fn is None and (texts or empty):
         return None
-    counts = [_rows(found) for found in await server.query_each(_flags(window, keys))] if has_flags else []
     rows = _rows(table)
+    if not has_flags:
+        return {key: _alone(rows, place) for place, key in enumerate(keys)}
+    functions = _NUMERIC[function]
+    more = [] if functions == (function,) else [_numbers(window, keys, functions)]
+    answers = [_rows(found) for found in await server.query_each([*_flags(window, keys), *more])]
+    counts, rows = answers[: 2 * len(keys)], answers[-1] if more else rows
     columns: dict[str, dict[int, Value]] = {}
     for place, key in enumerate(keys):
-        trues, falses = counts[2 * place : 2 * place + 2] if counts else ({}, {})
+        trues, falses = counts[2 * place : 2 * place + 2]
         part = slice(place * len(functions), (place + 1) * len(functions))
-        columns[key] = _values(fn or "mean", {start: row[part] for start, row in rows.items()}, trues, falses)
+        columns[key] = _values(function, {start: row[part] for start, row in rows.items()}, trues, falses)
     return columns
+
+
+def _numbers(window: BucketQuestion, keys: Sequence[str], functions: Sequence[str]) -> str:
+    """A statement that computes the functions of the numbers of each name."""
+    return window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
+
+
+def _alone(rows: BucketRows, place: int) -> dict[int, Value]:
+    """The value of each bucket that has numbers, of which one is computed."""
+    return {start: float(row[place]) for start, row in rows.items() if row[place] is not None}
 
 
 def _count(suffix: str, source: SeriesSource, keys: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ from terrazzo.ports.store import (
 from terrazzo.ports.tasks import Tasks
 from terrazzo.userinfo import is_http_address, shown_address
 from terrazzo_adapters.columns.points import parse_points
-from terrazzo_adapters.influxdb import aggregates, queries
+from terrazzo_adapters.influxdb import aggregates, field_points, queries
 from terrazzo_adapters.influxdb.naming import kind_of
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
@@ -187,8 +187,9 @@ class InfluxStore:
         limit: int,
         keys: Sequence[str] = (),
         most_bytes: int = ANY_SIZE,
+        whole: bool = True,
     ) -> Page:
-        """A page of a range, newest first, with the exact total."""
+        """A page of a range, newest first, with the exact total; bodies have all names in any case."""
         question = queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit, keys=keys)
         page = await self._ask(question)
         bounded(page.records, most_bytes)
@@ -264,13 +265,33 @@ class InfluxStore:
     async def extremes(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
     ) -> dict[str, Curve]:
-        """The first, lowest, highest and last point of each bucket. Reads all records that carry the names."""
+        """The first, lowest, highest and last point of each bucket, from fields, or records that carry the names."""
         await asyncio.to_thread(import_module, "terrazzo_adapters.columns.extremes")  # its library is heavy
         from terrazzo_adapters.columns.extremes import Extremes
 
         extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
-        await self._feed(extremes, series, keys, start_us, end_us)
+        if not await self._feed_fields(extremes, series, keys, start_us, end_us):
+            extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+            await self._feed(extremes, series, keys, start_us, end_us)
         return await self._compute(extremes.finish)
+
+    async def _feed_fields(
+        self, target: Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> bool:
+        """Adds the numbers and booleans of a range; False: their fields don't tell all."""
+        if not series.startswith("m/") or not all(keys) or not self._writer.delivery.has_all_fields:
+            return False
+        for source in queries.sources([series], start_us, end_us) if keys else ():
+            after_ns, is_last = -1, False
+            while not is_last:
+                found = await self._ask(field_points.next_rows(self._server, source, keys, after_ns))
+                if found is None:
+                    return False
+                if found.rows:
+                    target.add(await self._compute(field_points.columns_of, found.rows, keys))
+                    after_ns = found.rows[-1][0]
+                is_last = found.is_last
+        return True
 
     async def _feed(
         self, target: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int

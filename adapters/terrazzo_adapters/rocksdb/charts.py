@@ -67,7 +67,8 @@ def feed(
 
     Of what lies in one bucket only rollups are read, where a segment has them.
     """
-    for piece in _pieces(view, series, keys, start_us, end_us, target.undivided):
+    undivided = target.undivided if target.longest_us >= min(PARTS_US) else None  # where none is it need not be asked
+    for piece in _pieces(view, series, keys, start_us, end_us, undivided):
         target.add(piece.columns)
 
 
@@ -313,7 +314,7 @@ class _Rows:
 
     def __init__(self, view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int) -> None:
         self._view, self._series_id, self._keys = view, series_id, keys
-        self._cursor = view.iter()
+        self._cursor: RdictIter | None = None
         self._hours = walk_hours(view, series_id, start_us, end_us)
         self._held: deque[Hour] = deque()  # those that the next range may need, too
 
@@ -347,6 +348,8 @@ class _Rows:
     def _columns(self, hours: Sequence[Hour], start_us: int, end_us: int) -> Columns:
         if hours[0].tally is None:
             return {**records.columns(self._view, self._series_id, hours, start_us, end_us, self._keys)}
+        if self._cursor is None:
+            self._cursor = self._view.iter()
         stored = _stored(self._cursor, self._series_id, hours[0], self._keys)
         return {key: column.between(start_us, end_us) for key, column in stored.items()}
 

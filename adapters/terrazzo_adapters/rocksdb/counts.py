@@ -35,6 +35,7 @@ class _Part(msgspec.Struct, frozen=True):
     last_us: int
     inside: int
     count: _Count
+    extent: Extent | None = None
 
 
 class Counts:
@@ -50,6 +51,12 @@ class Counts:
         self._firsts = [part.first_us for part in self._parts]
         self._before = [0, *accumulate(part.inside for part in self._parts)]
         self.total = self._before[-1]
+
+    @property
+    def segments(self) -> list[tuple[Extent, int]] | None:
+        """The segments, newest first, each with its records in the range; None: some of these are not sealed."""
+        found = [(part.extent, part.inside) for part in reversed(self._parts) if part.extent is not None]
+        return found if len(found) == len(self._parts) else None
 
     def skip(self, offset: int) -> tuple[int, int]:
         """Passes over ``offset`` records, newest first: the end of what is left of the range, and of how many yet."""
@@ -85,7 +92,7 @@ def _parts(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str
         inside = (
             known.of_whole(extent, of_extent) if extent.is_within(start_us, end_us) else of_extent(start_us, end_us)
         )
-        yield _Part(first_us, last_us, inside, of_extent)
+        yield _Part(first_us, last_us, inside, of_extent, extent)
     known.keep()
 
 

@@ -7,7 +7,6 @@ these short entries. Retention that goes through a segment only raises the numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,16 +109,20 @@ def extents_down(view: View, series_id: int, start_us: int, end_us: int) -> Iter
 class PartReader:
     """Reads the parts of a segment, from one snapshot."""
 
-    def __init__(self, cursor: RdictIter, extent: Extent) -> None:
-        self._cursor = cursor
+    def __init__(self, view: View, extent: Extent) -> None:
+        self._view = view
         self._extent = extent
+        self._cursor: RdictIter | None = None  # mostly all that is asked for was decoded before
 
     def __call__(self, name: bytes) -> bytes | None:
         """A part by its name, None if there is none."""
         key = part_key(self._extent.series_id, self._extent.last_us, name)
-        self._cursor.seek(key)
-        if self._cursor.valid() and self._cursor.key() == key:
-            value: bytes = self._cursor.value()
+        cursor = self._cursor
+        if cursor is None:
+            cursor = self._cursor = self._view.iter()
+        cursor.seek(key)
+        if cursor.valid() and cursor.key() == key:
+            value: bytes = cursor.value()
             return value
         return None
 
@@ -132,4 +135,4 @@ def open_segment(view: View, extent: Extent) -> Segment:
     """
     from terrazzo_adapters.segments import Segment  # its libraries are heavy
 
-    return Segment(PartReader(view.iter(), extent), partial(cache.of, (extent.series_id, extent.last_us)))
+    return Segment(PartReader(view, extent), cache.of((extent.series_id, extent.last_us), extent.mark))

@@ -73,10 +73,11 @@ class Queries(ABC):
         limit: int,
         keys: Sequence[str] = (),
         most_bytes: int = ANY_SIZE,
+        whole: bool = True,
     ) -> Page:
         """A page of a range, newest first, with the exact total."""
         asked = {"offset": offset, "limit": limit, "most_bytes": most_bytes}
-        return await self._read(reads.page, series, start_us, end_us, keys=frozenset(keys), **asked)
+        return await self._read(reads.page, series, start_us, end_us, keys=frozenset(keys), whole=whole, **asked)
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()

@@ -61,6 +61,16 @@ def _take(found: Iterable[OrderedRecord], most_bytes: int) -> list[Record]:
     return records
 
 
+def _taken(pieces: Iterable[sealed.Piece], series: str, most_bytes: int) -> list[Record]:
+    records: list[Record] = []
+    for times_us, bodies in pieces:
+        most_bytes -= sum(map(len, bodies))
+        if most_bytes < 0:
+            raise RecordsTooLarge
+        records += [Record(series, time_us, body) for time_us, body in zip(times_us, bodies, strict=True)]
+    return records
+
+
 def latest_each(view: View, series: str, keys: Set[str], most_bytes: int = ANY_SIZE) -> dict[str, Record]:
     """For each name the newest record that carries it."""
     each: dict[str, Record] = {}
@@ -113,8 +123,12 @@ def page(
     limit: int,
     keys: Set[str] = ALL,
     most_bytes: int = ANY_SIZE,
+    whole: bool = True,
 ) -> Page:
-    """Records of a range, newest first; ``offset`` skips whole segments and hours by their counters."""
+    """Records of a range, newest first; ``offset`` skips whole segments and hours by their counters.
+
+    Where all are sealed the segments that were counted are read, and nothing is looked for among them.
+    """
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
         return Page([], 0)
@@ -123,6 +137,10 @@ def page(
     total = counts.total
     if offset >= total or limit <= 0:
         return Page([], total)
+    segments = counts.segments
+    if segments is not None and len(ids) == 1:
+        (name,), asked = ids, sealed.Newest(start_us, end_us, keys, offset, limit, whole)
+        return Page(_taken(sealed.newest(view, segments, asked), name, most_bytes), total)
     end_us, offset = counts.skip(offset)
     found = newest_first(view, ids, start_us, end_us, keys, wanted=limit, skip=offset)
     return Page(_take(islice(found, limit), most_bytes), total)

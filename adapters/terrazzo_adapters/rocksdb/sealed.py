@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.columns.points import parse_points
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
     """Records by their places in a segment."""
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _sparse_log = SparseLog(_log)
@@ -149,6 +151,60 @@ def down_of(
     return _guarded(extent, _down_of(view, extent, start_us, end_us, keys, skip, length))
 
 
+class Newest(NamedTuple):
+    """The newest records of a range, both ends inclusive, without the first ``skip``; of ``keys`` they carry one.
+
+    ``whole``: False: of bodies only ``keys`` are asked for.
+    """
+
+    start_us: int
+    end_us: int
+    keys: Set[str]
+    skip: int
+    limit: int
+    whole: bool
+
+
+Piece = tuple[Sequence[int], Sequence[bytes]]
+"""Some records: their times (UTC microseconds) and bodies."""
+
+
+def newest(view: View, extents: Iterable[tuple[Extent, int]], asked: Newest) -> Iterator[Piece]:
+    """What is asked for of segments that no other records lie among, newest first, some records at a time.
+
+    Args:
+        extents: newest first; each with how many of its records are in the range and carry a name.
+    """
+    skip, left = asked.skip, asked.limit
+    for extent, inside in extents:
+        if left <= 0:
+            return
+        if skip < inside:
+            for piece in _guarded(extent, _newest_of(view, extent, asked._replace(skip=skip, limit=left))):
+                left -= len(piece[0])
+                yield piece
+        skip = max(0, skip - inside)
+
+
+def _newest_of(view: View, extent: Extent, asked: Newest) -> Iterator[Piece]:
+    segment = open_segment(view, extent)
+    numbers, is_told = _carrying(segment, asked.keys, *places(segment, extent, asked.start_us, asked.end_us))
+    if not is_told:
+        found = _slices_down(segment, numbers, asked.keys, is_told, _FIRST_SLICE)
+        for order, body in islice(found, asked.skip, asked.skip + asked.limit):
+            yield [int.from_bytes(order[:8])], [body]
+        return
+    end = max(0, len(numbers) - asked.skip)
+    least, length = max(0, end - asked.limit), _FIRST_SLICE
+    while end > least:
+        still_wanted()
+        first = max(least, end - length)
+        some = numbers[first:end]
+        bodies = segment.bodies_at(some, _ALL if asked.whole else asked.keys)
+        yield segment.times_us[some][::-1].tolist(), bodies[::-1]
+        end, length = first, min(2 * length, _LONGEST_SLICE)
+
+
 def _up_of(
     view: View, extent: Extent, start_us: int, end_us: int, after: bytes, keys: Set[str]
 ) -> Iterator[OrderedBody]:
@@ -223,7 +279,7 @@ def ordered(segment: Segment, numbers: Numbers) -> Sequence[OrderedBody]:
     return [(packed[16 * place : 16 * place + 16], body) for place, body in enumerate(bodies)]
 
 
-def _guarded(extent: Extent, records: Iterator[OrderedBody]) -> Iterator[OrderedBody]:
+def _guarded(extent: Extent, records: Iterator[T]) -> Iterator[T]:
     with guarded(extent):
         yield from records
 

@@ -1,8 +1,8 @@
 """What was decoded of segments lately: heads, times, columns and rollups, the least recently used given up first.
 
-A segment is known by the bytes of its head, which has the checksums of all its parts: when another takes its place,
-what is kept of the first is not found any more, whatever snapshot a reader has. Each part counts as that of the company
-that it was decoded for first.
+A segment is known by its mark, a digest of its head, which has the checksums of all its parts: when another takes its
+place, what is kept of the first is not found any more, whatever snapshot a reader has. Each part counts as that of the
+company that it was decoded for first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 """Where a segment lies: the id of its series, the time of its last record (UTC microseconds)."""
 
 Key = tuple[Place, bytes, bytes]
-"""A segment's place, the bytes of its head, and the name of a part."""
+"""A segment's place, its mark, and the name of a part."""
 
 
 class CacheStats(NamedTuple):
@@ -70,9 +70,9 @@ class SegmentCache:
             freed = self._large.give_up(owner, size)
             return freed + (self._small.give_up(owner, size - freed) if freed < size else 0)
 
-    def of(self, place: Place, head: bytes) -> SegmentMemory:
-        """What is kept of one segment, by the bytes of its head."""
-        return SegmentMemory(self, place, head)
+    def of(self, place: Place, mark: bytes) -> SegmentMemory:
+        """What is kept of one segment."""
+        return SegmentMemory(self, place, mark)
 
     def find(self, key: Key) -> Any:
         """What is kept; None if there is nothing."""
@@ -166,16 +166,16 @@ class _Shelf:
 class SegmentMemory:
     """What is kept of one segment."""
 
-    def __init__(self, cache: SegmentCache, place: Place, head: bytes) -> None:
-        self._cache, self._place, self._head = cache, place, head
+    def __init__(self, cache: SegmentCache, place: Place, mark: bytes) -> None:
+        self._cache, self._place, self._mark = cache, place, mark
 
     def find(self, part: bytes) -> Any:
         """What was decoded of a part; None if that isn't kept."""
-        return self._cache.find((self._place, self._head, part))
+        return self._cache.find((self._place, self._mark, part))
 
     def keep(self, part: bytes, value: object, size: int) -> None:
         """Keeps what was decoded of a part, of ``size`` bytes."""
-        self._cache.keep((self._place, self._head, part), value, size)
+        self._cache.keep((self._place, self._mark, part), value, size)
 
 
 cache = SegmentCache(0)

@@ -62,7 +62,7 @@ class RocksStore(Queries):
         self._newest = Newest()
         self._memory: dict[str, int] = {}
         self._closed = False
-        self._prepares_from_s = time.monotonic() + _SETTLED_S if engine.has_series else inf
+        self._prepares_from_s = time.monotonic() + _SETTLED_S
         # Without columns charts are slower, and nothing else is: the process goes on, and the task is shown.
         self._sealer = Sealer(engine, partial(self._run, writer), least_free_bytes=least_free_bytes)
         self._sealing = None
@@ -197,13 +197,13 @@ class RocksStore(Queries):
     async def _make_ripe_columns(self) -> None:
         """Makes the columns of hours that get no more records, for at most half of the time.
 
-        Before that it loads the libraries that answer questions about the past, if there was one at the start: loading
-        them takes longer than any answer.
+        Before that it loads the libraries that answer questions about the past, as soon as there is one: loading them
+        takes longer than any answer.
 
         An hour whose columns can't be made is tried last the next time, so that no other waits for it.
         """
         await self._look_at_memory()
-        if time.monotonic() >= self._prepares_from_s:
+        if time.monotonic() >= self._prepares_from_s and self._engine.has_series:
             self._prepares_from_s = inf
             await asyncio.to_thread(import_module, "terrazzo_adapters.rocksdb.charts")
             await asyncio.to_thread(import_module, "numpy.ma")  # as numpy.unique does

@@ -54,7 +54,7 @@ def _damage(rdict: Rdict, extent: Extent) -> str:
     from terrazzo_adapters.segments import Segment, SegmentDamaged  # its libraries are heavy
 
     try:
-        segment = Segment(PartReader(rdict.iter(), extent))
+        segment = Segment(PartReader(rdict, extent))
         if len(segment.bodies(0, segment.count)) != len(segment.times_us):
             return "counts that don't fit"
         for name in segment.names:

@@ -29,6 +29,8 @@ Places = NDArray[np.int64]
 _MOST_RANKS = 4 << 20  # names by records that are looked at at once
 _FEW = 128  # records: to make so many one by one is faster than to render them together
 
+_ALL: Set[str] = frozenset()
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -56,19 +58,27 @@ class NamedRecords:
         """The bodies of some records; ``stop`` is exclusive."""
         return self.bodies_at(np.arange(start, stop))
 
-    def bodies_at(self, places: Places) -> list[bytes]:
-        """The bodies of some records."""
+    def bodies_at(self, places: Places, only: Set[str] = _ALL) -> list[bytes]:
+        """The bodies of some records.
+
+        Args:
+            only: the names that are asked for: others may be left out. Empty: none is.
+        """
         if not len(places):
             return []
         start, stop = int(places[0]), int(places[-1]) + 1
         if len(places) > 1 and (stop - start) * len(self._names) > _MOST_RANKS:
             half = len(places) // 2
-            return self.bodies_at(places[:half]) + self.bodies_at(places[half:])
+            return self.bodies_at(places[:half], only) + self.bodies_at(places[half:], only)
         rendered = self._shapes.rendered[places]
         bodies = np.empty(len(places), object)
         if not rendered.all():
             bodies[~rendered] = self._kept_at(places[~rendered])
-        ids, ranks = self._shapes.ids[places], _Ranks(start, *self._shapes.ranks(start, stop))
+        ids = self._shapes.ids[places]
+        if only:
+            bodies[rendered] = self._parts_of_each(ids[rendered].tolist(), places[rendered], only)
+            return bodies.tolist()
+        ranks = _Ranks(start, *self._shapes.ranks(start, stop))
         if len(places) <= _FEW:
             bodies[rendered] = self._each(ids[rendered].tolist(), places[rendered], ranks)
             return bodies.tolist()
@@ -125,6 +135,22 @@ class NamedRecords:
             values[name] = iter(self._values_of(self._names[name]).at(numbers[carried[:, name], name]))
         shapes, names = self._shapes.shapes, self._names
         return [_encode({names[name]: next(values[name]) for name in shapes[shape].names}) for shape in ids]
+
+    def _parts_of_each(self, ids: Sequence[int], places: Places, only: Set[str]) -> list[bytes]:
+        """The bodies of records as if they carried these names alone; ``ids``: their shapes."""
+        if not ids:
+            return []
+        names = self._shapes.known(sorted(self._place_of[name] for name in only if name in self._place_of))
+        start, stop = int(places[0]), int(places[-1]) + 1
+        ranks = _Ranks(start, *self._shapes.ranks(start, stop, names))
+        rows = places - start
+        found: list[dict[str, Value]] = [{} for _ in ids]
+        for column, place in enumerate(names):
+            name, some = self._names[place], ranks.carried[rows, column].nonzero()[0]
+            values = self._values_of(name).at(ranks.ranks[rows[some], column])
+            for number, value in zip(some.tolist(), values, strict=True):
+                found[number][name] = value
+        return list(map(_encode, found))
 
     def _render(self, leader: int, places: Places, ranks: _Ranks) -> list[bytes]:
         """The bodies of records of a shape, and of others that it leads."""

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from terrazzo_adapters.segments.head import decode_head
+from terrazzo_adapters.segments.head import Head, decode_head
 from terrazzo_adapters.segments.packing import Damaged
 
 S = TypeVar("S")
@@ -69,17 +69,23 @@ class Memory(Protocol):
 class Parts:
     """What reads the parts of one segment; whatever it does may raise ``SegmentDamaged``."""
 
-    def __init__(self, read: Callable[[bytes], bytes | None], recall: Callable[[bytes], Memory] | None = None) -> None:
-        """Reads the head.
+    def __init__(self, read: Callable[[bytes], bytes | None], memory: Memory | None = None) -> None:
+        """Reads the head, unless somebody did before.
 
         Args:
             read: gives a part by its name, None if there is none.
-            recall: gives the memory of the segment whose head has these bytes.
+            memory: of this segment.
         """
-        self._read = read
+        self._read, self._memory = read, memory
+        found: Head | None = None if memory is None else memory.find(HEAD)
+        self.head = self._decoded_head() if found is None else found
+
+    def _decoded_head(self) -> Head:
         data = self._raw(HEAD)
-        self._memory = recall(data) if recall is not None else None
-        self.head = self.once(HEAD, lambda: self.checked(HEAD, data, decode_head), lambda _: _HEAD_FACTOR * len(data))
+        head = self.checked(HEAD, data, decode_head)
+        if self._memory is not None:
+            self._memory.keep(HEAD, head, _HEAD_FACTOR * len(data))
+        return head
 
     def once(self, part: bytes, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """What ``make`` decodes of a part, unless somebody did before. ``size``: of it, in bytes."""

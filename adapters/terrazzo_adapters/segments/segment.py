@@ -19,6 +19,7 @@ from terrazzo_adapters.segments.rollups import decode_rollup, frozen, make_rollu
 from terrazzo_adapters.segments.summary import Summary
 from terrazzo_adapters.segments.times import Orders, decode_times
 
+_ALL: Set[str] = frozenset()
 _TEXT_BYTES = 49  # of a text, beside its characters
 _NO_TIMES = np.zeros(0, np.int64)
 _NO_FIGURES = Figures(0, _NO_TIMES, _NO_TIMES, np.zeros(0), np.zeros((4, 0)), np.zeros((4, 0), np.int64))
@@ -30,17 +31,17 @@ class Segment:
     Whatever reads a part may raise ``SegmentDamaged``.
     """
 
-    def __init__(self, read: Callable[[bytes], bytes | None], recall: Callable[[bytes], Memory] | None = None) -> None:
-        """Reads the head.
+    def __init__(self, read: Callable[[bytes], bytes | None], memory: Memory | None = None) -> None:
+        """Reads the head, unless it is in the memory.
 
         Args:
             read: gives a part by its name, None if there is none.
-            recall: gives the memory of the segment whose head has these bytes.
+            memory: what was decoded of this segment before.
 
         Raises:
             SegmentDamaged: the head is damaged, or of a later version.
         """
-        self._parts = Parts(read, recall)
+        self._parts = Parts(read, memory)
         self._head = self._parts.head
         self.count = self._head.count
         self.first_us = self._head.first_us
@@ -86,10 +87,10 @@ class Segment:
         start, stop = max(0, start), min(stop, self.count)
         return self._records.bodies(start, stop) if start < stop else []
 
-    def bodies_at(self, places: NDArray[np.int64]) -> list[bytes]:
-        """The bodies of some records, by their numbers, which ascend."""
+    def bodies_at(self, places: NDArray[np.int64], only: Set[str] = _ALL) -> list[bytes]:
+        """The bodies of some records, by their numbers, which ascend; ``only`` as in ``NamedRecords.bodies_at``."""
         if isinstance(self._records, NamedRecords):
-            return self._records.bodies_at(places)
+            return self._records.bodies_at(places, only)
         start, stop = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         found = self.bodies(start, stop)
         return found if len(found) == len(places) else [found[place - start] for place in places.tolist()]

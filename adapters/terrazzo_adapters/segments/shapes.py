@@ -52,21 +52,34 @@ class Shapes:
 
     def carrying(self, names: Sequence[int], start: int, stop: int) -> NDArray[np.int64]:
         """Which of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
-        known = [name for name in names if name < self._carried.shape[1]]
-        carry = np.asarray(self._carried[:, known].any(axis=1))
-        return np.flatnonzero(carry[self.ids[start:stop]]) + start
+        return self._with(names)[self.ids[start:stop]].nonzero()[0] + start
 
-    def ranks(self, start: int, stop: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Of the records from ``start`` to ``stop`` (rows) which names (columns) they carry, and as the how manieth."""
-        before = np.bincount(self.ids[:start], minlength=len(self.shapes)) @ self._carried
-        carried = self._carried[self.ids[start:stop]]
+    def ranks(
+        self, start: int, stop: int, names: Sequence[int] | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Of the records from ``start`` to ``stop`` (rows) which names (columns) they carry, and as the how manieth.
+
+        ``names``: the columns; None: all names that a record has.
+        """
+        of_shapes = self._carried if names is None else self._carried[:, names]
+        before = np.bincount(self.ids[:start], minlength=len(self.shapes)) @ of_shapes
+        carried = of_shapes[self.ids[start:stop]]
         return carried, before + carried.cumsum(axis=0) - 1
 
     def count_carrying(self, names: Sequence[int], start: int, stop: int) -> int:
         """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
-        counts = np.bincount(self.ids[start:stop], minlength=len(self.shapes))
-        known = [name for name in names if name < self._carried.shape[1]]
-        return int(counts[self._carried[:, known].any(axis=1)].sum())
+        return int(np.count_nonzero(self._with(names)[self.ids[start:stop]]))
+
+    def known(self, names: Iterable[int]) -> list[int]:
+        """Those of some names that a record has, perhaps."""
+        return [name for name in names if name < self._carried.shape[1]]
+
+    def _with(self, names: Sequence[int]) -> NDArray[np.bool_]:
+        """Which shapes have at least one of the names."""
+        known = self.known(names)
+        if len(known) == 1:
+            return self._carried[:, known[0]]
+        return np.asarray(self._carried[:, known].any(axis=1))
 
     @cached_property
     def _carried(self) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -22,6 +22,14 @@ def plain_number(value: Value) -> Value:
     if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
         return int(value)
     return value
+
+
+def plain_numbers(values: Sequence[Value]) -> list[Value]:
+    """``plain_number`` of each."""
+    return [
+        int(value) if value.__class__ is float and value.is_integer() and -_EXACT <= value <= _EXACT else value
+        for value in values
+    ]
 
 
 def text_of(value: Value) -> str | None:

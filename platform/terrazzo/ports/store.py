@@ -256,10 +256,14 @@ class TimeSeriesStore(Protocol):
         limit: int,
         keys: Sequence[str] = (),
         most_bytes: int = ANY_SIZE,
+        whole: bool = True,
     ) -> Page:
         """Records with ``start_us <= time_us <= end_us`` (both inclusive), newest first, ``offset`` skipped.
 
         ``keys`` and ``most_bytes`` as in ``latest``; the total counts what the keys select.
+
+        Args:
+            whole: False: bodies may lack the names that are not among ``keys``, if there are keys.
         """
 
     def scan(

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from time import perf_counter
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
@@ -136,11 +137,11 @@ class TimedStore:
         limit: int,
         keys: Sequence[str] = (),
         most_bytes: int = ANY_SIZE,
+        whole: bool = True,
     ) -> Page:
+        asked: dict[str, Any] = {"offset": offset, "limit": limit, "keys": keys, "most_bytes": most_bytes}
         with self._timed("page"):
-            return await self._store.page(
-                series, start_us, end_us, offset=offset, limit=limit, keys=keys, most_bytes=most_bytes
-            )
+            return await self._store.page(series, start_us, end_us, whole=whole, **asked)
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()

@@ -38,20 +38,29 @@ _encode = _encoder.encode
 _COMMA = ord(",")
 
 
+Text = Callable[[Sequence[Any]], bytes]
+
+
 class Made(Generic[T]):
     """Records that are made one by one, each time that they are gone through.
 
-    ``size``: the bytes that one is made of, for ``pieces``; None where nobody knows.
+    ``size``: the bytes that one is made of, for ``pieces``; None where nobody knows. ``text``: makes an array of JSON
+    of some sources, which says what their records would.
     """
 
-    __slots__ = ("_make", "_size", "_sources")
+    __slots__ = ("_make", "_size", "_sources", "_text")
 
     def __init__(
-        self, sources: Sequence[Any] | Made[Any], make: Callable[[Any], T], size: Callable[[Any], int] | None = None
+        self,
+        sources: Sequence[Any] | Made[Any],
+        make: Callable[[Any], T],
+        size: Callable[[Any], int] | None = None,
+        text: Text | None = None,
     ) -> None:
         self._sources = sources
         self._make = make
         self._size = size
+        self._text = text
 
     def __len__(self) -> int:
         """How many."""
@@ -71,6 +80,13 @@ class Made(Generic[T]):
         else:
             yield from ([*map(make, some)] for some in _small_together(sources, self._size))
 
+    def encoded(self) -> Iterator[list[T] | bytes]:
+        """``pieces``, as arrays of JSON where they are made so."""
+        text, sources, size = self._text, self._sources, self._size
+        if text is None or size is None or isinstance(sources, Made):
+            return self.pieces()
+        return map(text, _small_together(sources, size))
+
 
 def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[Sequence[S]]:
     """All of them in order: some small ones together, each large one alone."""
@@ -88,16 +104,19 @@ def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[
 _LONG = (list, dict, Made)
 
 
-def made(sources: Sequence[S], make: Callable[[S], T], *, size: Callable[[S], int] | None = None) -> list[T]:
+def made(
+    sources: Sequence[S], make: Callable[[S], T], *, size: Callable[[S], int] | None = None, text: Text | None = None
+) -> list[T]:
     """``Made``, for the field ``data`` of a result: it is gone through like a list, and not otherwise used.
 
     Args:
         size: the bytes that a record is made of, which what it costs to make and encode it goes by. A few records that
             have few bytes are made at once.
+        text: as of ``Made``.
     """
     if size is not None and len(sources) <= _FEW and sum(map(size, sources)) <= SMALL_BYTES:
         return [*map(make, sources)]
-    return cast("list[T]", Made(sources, make, size))
+    return cast("list[T]", Made(sources, make, size, text))
 
 
 def is_few(result: Any) -> bool:
@@ -123,7 +142,7 @@ async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], obj
     """
     found = getattr(result, "data", None) if isinstance(result, msgspec.Struct) else result
     if isinstance(found, Made):
-        encoded = await _encode_pieces(found.pieces(), most_bytes, grow)
+        encoded = await _encode_pieces(found.encoded(), most_bytes, grow)
     elif isinstance(found, list) and len(found) > _FEW:
         encoded = await _encode_pieces(([each] for each in found), most_bytes, grow)
     elif isinstance(found, dict) and found is not result and len(found) > _FEW:
@@ -188,12 +207,17 @@ class UnreadAnswers:
             del self._bytes[company_id]
 
 
-async def _encode_pieces(pieces: Iterable[list[Any]], most_bytes: int, grow: Callable[[int], object]) -> msgspec.Raw:
+async def _encode_pieces(
+    pieces: Iterable[list[Any] | bytes], most_bytes: int, grow: Callable[[int], object]
+) -> msgspec.Raw:
     """All records, piece by piece, in one buffer: the envelope has to copy it only once."""
     pauses, encoded, counted = LoopPauses(), bytearray(), 0
     for piece in pieces:
         end = max(0, len(encoded) - 1)
-        _encoder.encode_into(piece, encoded, end)
+        if isinstance(piece, bytes):
+            encoded[end:] = piece
+        else:
+            _encoder.encode_into(piece, encoded, end)
         if end:
             encoded[end] = _COMMA  # where the pieces before ended with a bracket, and this one begins with one
         counted = _counted(encoded, counted, most_bytes, grow)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.fields import EVERY, Items, Key, Moment, Names, PageIndex, PageSize, Parsed
-from terrazzo.api.kernel.long_lists import answer_within, made
+from terrazzo.api.kernel.long_lists import SMALL_BYTES, answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
@@ -22,11 +23,11 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
-from terrazzo.mosaic.body import parse_mosaic, plain_number
+from terrazzo.mosaic.body import parse_mosaic, plain_numbers
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.ports.store import Buckets, Fn, Record, TooManyBuckets, Value
 from terrazzo.reasons import say, told_by
-from terrazzo.times import format_spaced, to_datetime
+from terrazzo.times import format_spaced, format_spaced_each, to_datetime
 
 MosaicRecord = Annotated[
     dict[str, float | str | bool | None],
@@ -35,6 +36,7 @@ MosaicRecord = Annotated[
 
 
 _NAME_BYTES = 50  # of a name that a record has, beside its text
+_LEAST_ROWS = 8  # that are told together: each column costs as much as some values
 
 
 class Keys(Names):
@@ -167,6 +169,7 @@ async def handle_get_mosaic_list(services: Services, actor: Actor, request: Mosa
             offset=page_offset(request),
             limit=request.page_size,
             most_bytes=services.limits.answer_bytes,
+            whole=False,
         )
     return paged(request, _present(page.records, keys, services.zone), page.total)
 
@@ -236,7 +239,7 @@ async def _values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:
 
 
 def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
-    names, columns = (*keys, "time"), [list(map(plain_number, buckets.columns[key])) for key in keys]
+    names, columns = (*keys, "time"), [plain_numbers(buckets.columns[key]) for key in keys]
     rows = list(zip(*columns, buckets.starts_us, strict=True))
     row_bytes = sum(_NAME_BYTES + len(key) for key in names)
 
@@ -245,7 +248,35 @@ def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> lis
         found["time"] = format_spaced(row[-1], zone)
         return found
 
-    return made(rows, present, size=lambda _: row_bytes)
+    is_worth = "time" not in keys and _LEAST_ROWS * row_bytes <= SMALL_BYTES
+    text = partial(_rows_text, keys, zone) if is_worth else None
+    return made(rows, present, size=lambda _: row_bytes, text=text)
+
+
+def _rows_text(keys: Sequence[str], zone: tzinfo, rows: Sequence[Any]) -> bytes:
+    """An array of JSON with the buckets in some rows, column by column: a fourth of what records would take."""
+    *columns, starts_us = zip(*rows, strict=True)
+    width = 2 * len(keys) + 3
+    parts = ["{"] * (width * len(rows))
+    for place, (key, values) in enumerate(zip(keys, columns, strict=True)):
+        parts[2 * place :: width] = [f"{',' if place else '{'}{_json(key)}:"] * len(rows)
+        parts[2 * place + 1 :: width] = _json_texts(values)
+    parts[width - 3 :: width] = [',"time":"'] * len(rows)
+    parts[width - 2 :: width] = format_spaced_each(starts_us, zone)
+    parts[width - 1 :: width] = ['"},'] * len(rows)
+    parts[-1] = '"}'
+    return f"[{''.join(parts)}]".encode()
+
+
+def _json(value: Value) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _json_texts(values: Sequence[Value]) -> list[str]:
+    """Each value as JSON."""
+    if str in set(map(type, values)):
+        return list(map(_json, values))
+    return msgspec.json.encode(values).decode()[1:-1].split(",")
 
 
 def _flat(keys: Sequence[str], values: Mapping[str, Value], time_us: int, zone: tzinfo) -> MosaicRecord:

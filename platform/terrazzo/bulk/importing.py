@@ -15,6 +15,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.ports import at_work
 from terrazzo.reasons import say
 
 _COUNTED_ROWS = 1_000
@@ -86,6 +87,7 @@ class Importer:
                 report.created = report.updated = 0
                 raise ImportRefused(report)
         elif writes and not report.dry_run:
+            at_work.begin_change()
             writer = ImportWriter(self._repository, self._actor, self._unfinished)
             await writer.write(writes, self._stage("write", len(writes)))
         return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import pytest
 import sqlalchemy as sa
 from api_rig import Rig, config_fields, open_rig, terminal_fields
 
+from mqtt_bytes import login, publish
 from terrazzo.bulk.unfinished import UnfinishedImports
+from terrazzo.database.tables.events import EVENT
 from terrazzo.database.usage import Holder, Use, use_of
 from terrazzo.metadata.repositories.repository import Unit
+from waiting import close, until
 
 TERMINALS = 1_200
 
@@ -76,6 +80,89 @@ async def test_others_write_in_between(rig: Rig) -> None:
     assert report["created"] == 3_000
     assert during >= 4, "in one transaction there would be two at most, one before and one after"
     assert await count(rig) == 3_000
+
+
+class Others:
+    """Another company's commands and events, one after the other, and how many pieces each waited for."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.commands: list[int] = []
+        self.events: list[int] = []
+        self.pieces = 0
+        self._rig = rig
+        unfinished = rig.services.unfinished_imports
+        note = unfinished.note
+
+        async def noted(unit: Unit, entity: str, record_ids: Sequence[int]) -> None:
+            await note(unit, entity, record_ids)
+            self.pieces += 1
+
+        unfinished.note = noted  # type: ignore[method-assign]
+
+    async def prepare(self) -> None:
+        by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+        config = await self._rig.add_config("stranger", name="other")
+        for uid in ("busy", "away"):
+            await self._rig.add_terminal(uid, "stranger", config_id=config)
+        script = [["HOT", "Hot", "\u70ed", "EVNT", "busy.t", "x", "x > 800"]]
+        mapping = await self._rig.call("create_mapping", "stranger", name="m", script=script, **by)
+        await self._rig.call("create_object", "stranger", name="o", mapping_id=mapping["uid"], terminal_list=["busy"])
+
+    async def command(self) -> None:
+        """One is given: its journal has it when that is answered."""
+        began = self.pieces
+        await self._rig.call("publish_terminal_command", "stranger", terminal_id="away", command="SP", value=1)
+        self.commands.append(self.pieces - began)
+
+    async def report(self) -> None:
+        """A terminal is hot and cold in turn, until the task is cancelled."""
+        host, _, port = self._rig.addresses.mqtt[0].rpartition("/")[2].rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            writer.write(login("busy", "u-busy", "p-busy"))
+            assert await reader.readexactly(4) == b"\x20\x02\x00\x00"
+            for number in itertools.count(1):
+                for heat in (900, 0):
+                    await self._report(reader, writer, heat, number)
+        finally:
+            await close(writer)
+
+    async def _report(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heat: int, number: int) -> None:
+        began = self.pieces
+        writer.write(publish("g/busy/r", b'{"t": %d}' % heat))
+        await reader.readexactly(4)
+        while heat and await self._in_database() < number:  # noqa: ASYNC110 - the database tells nobody
+            await asyncio.sleep(0)
+        if heat:
+            self.events.append(self.pieces - began)
+
+    async def _in_database(self) -> int:
+        async with self._rig.platform.metadata.database.reading() as connection:
+            found = await connection.execute(sa.select(sa.func.count()).select_from(EVENT))
+            return int(found.scalar_one())
+
+
+async def test_others_events_and_commands_wait_for_a_piece_and_not_for_the_import(rig: Rig) -> None:
+    """By pieces, of which a machine of its own writes ten in a second: ``benchmarks/bulk.py`` has the times."""
+    others = Others(rig)
+    await others.prepare()
+    reporting, done = asyncio.create_task(others.report()), asyncio.Event()
+
+    async def command() -> None:
+        while not done.is_set():
+            await others.command()
+
+    commanding = asyncio.create_task(command())
+    await until(lambda: others.events and others.commands, "both are at work")
+    report = await rig.call("import_terminals", rows=rows(3_000), mode="create")
+    done.set()
+    await commanding
+    reporting.cancel()
+    await asyncio.wait({reporting})
+    assert (report["created"], others.pieces) == (3_000, 6)
+    for waits in (others.commands, others.events):
+        assert sum(each > 0 for each in waits) >= 2, "some came while a piece was written"
+        assert max(waits) <= 2, "the piece that is written, and one more"
 
 
 async def fails(rig: Rig, *, at: int, act: Callable[[], Awaitable[object]]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from api_rig import Rig, config_fields, open_rig, terminal_fields
 
 from mqtt_bytes import login, publish
+from terrazzo.bulk.plan import Planned, Planner
 from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.database.tables.events import EVENT
 from terrazzo.database.usage import Holder, Use, use_of
@@ -80,6 +81,21 @@ async def test_others_write_in_between(rig: Rig) -> None:
     assert report["created"] == 3_000
     assert during >= 4, "in one transaction there would be two at most, one before and one after"
     assert await count(rig) == 3_000
+
+
+async def test_a_connection_is_held_for_some_rows_at_a_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are computed meanwhile, and connections are few: an import of 100,000 rows held one for ten seconds."""
+    checked: list[Any] = []
+    check = Planner._row
+
+    async def noted(planner: Planner, *row: Any) -> Planned | None:
+        checked.append(planner._connection)
+        return await check(planner, *row)
+
+    monkeypatch.setattr(Planner, "_row", noted)
+    found = await rig.call("import_terminals", rows=rows(), mode="create", dry_run=1)
+    assert (found["created"], len(checked)) == (TERMINALS, TERMINALS)
+    assert [sum(each is one for each in checked) for one in dict.fromkeys(checked)] == [500, 500, 200]
 
 
 class Others:

@@ -114,11 +114,8 @@ class Importer:
     async def _plan(self, sources: Sequence[SourceRow]) -> list[Planned]:
         if self._is_header_wrong:  # each row would only say so again
             return []
-        async with self._repository._database.reading() as connection:
-            planner = Planner(
-                self._repository, self._columns, self._actor, connection, self._issues, upserts=self._upserts
-            )
-            return await planner.plan(sources, self._stage("check", len(sources)))
+        planner = Planner(self._repository, self._columns, self._actor, self._issues, upserts=self._upserts)
+        return await planner.plan(sources, self._stage("check", len(sources)))
 
     def _stage(self, name: str, total: int) -> OnRow:
         self._on_progress(name, 0, total)

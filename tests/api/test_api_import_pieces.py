@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import sqlalchemy as sa
 from api_rig import Rig, config_fields, open_rig, terminal_fields
 
+from length import rounds
 from mqtt_bytes import login, publish
+from postgresql_server import PostgreSQL, metadata_in
 from terrazzo.bulk.plan import Planned, Planner
 from terrazzo.bulk.unfinished import UnfinishedImports
+from terrazzo.bulk.writing import ImportWriter
 from terrazzo.database.tables.events import EVENT
 from terrazzo.database.usage import Holder, Use, use_of
 from terrazzo.metadata.repositories.repository import Unit
@@ -25,9 +30,17 @@ TERMINALS = 1_200
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path) as opened:
+    async with open_rig(tmp_path, limits={"import_bytes": 32 << 20}) as opened:
         await opened.call("create_terminal_config", **(config_fields() | {"name": "Standard"}))
         yield opened
+
+
+@pytest.fixture
+async def on_postgresql(tmp_path: Path, postgresql: PostgreSQL) -> AsyncIterator[Rig]:
+    with metadata_in(postgresql):
+        async with open_rig(tmp_path) as opened:
+            await opened.call("create_terminal_config", **(config_fields() | {"name": "Standard"}))
+            yield opened
 
 
 def rows(terminals: int = TERMINALS) -> list[dict[str, Any]]:
@@ -158,9 +171,10 @@ class Others:
             return int(found.scalar_one())
 
 
+@pytest.mark.timeout(rounds(120, 1_800))
 async def test_others_events_and_commands_wait_for_a_piece_and_not_for_the_import(rig: Rig) -> None:
     """By pieces, of which a machine of its own writes ten in a second: ``benchmarks/bulk.py`` has the times."""
-    others = Others(rig)
+    others, count = Others(rig), rounds(3_000, 100_000)
     await others.prepare()
     reporting, done = asyncio.create_task(others.report()), asyncio.Event()
 
@@ -170,15 +184,46 @@ async def test_others_events_and_commands_wait_for_a_piece_and_not_for_the_impor
 
     commanding = asyncio.create_task(command())
     await until(lambda: others.events and others.commands, "both are at work")
-    report = await rig.call("import_terminals", rows=rows(3_000), mode="create")
+    file = "\n".join(json.dumps(row) for row in rows(count))
+    headers = {"Authorization": f"Bearer {rig.tokens['admin']}"}
+    forever = aiohttp.ClientTimeout()
+    async with rig.http.post("/bulk/terminals", data=file.encode(), headers=headers, timeout=forever) as response:
+        report = (await response.json())["result"]
     done.set()
     await commanding
     reporting.cancel()
     await asyncio.wait({reporting})
-    assert (report["created"], others.pieces) == (3_000, 6)
+    assert (report["created"], others.pieces) == (count, count // 500)
     for waits in (others.commands, others.events):
         assert sum(each > 0 for each in waits) >= 2, "some came while a piece was written"
         assert max(waits) <= 2, "the piece that is written, and one more"
+
+
+async def test_beside_an_import_in_one_transaction_others_do_not_wait_at_all(
+    on_postgresql: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL has many writers: what is written of an import locks nothing that others' events and commands need."""
+    rig, add, writes, goes_on = on_postgresql, ImportWriter._add, asyncio.Event(), asyncio.Event()
+
+    async def stands(writer: ImportWriter, *some: Any) -> list[int]:
+        made = await add(writer, *some)
+        writes.set()
+        await goes_on.wait()
+        return made
+
+    others = Others(rig)
+    await others.prepare()
+    monkeypatch.setattr(ImportWriter, "_add", stands)
+    importing = asyncio.create_task(rig.call("import_terminals", rows=rows(), mode="create"))
+    await writes.wait()
+    reporting = asyncio.create_task(others.report())
+    await others.command()
+    await until(lambda: len(others.events) >= 2, "events are in the database")
+    assert not importing.done()
+    reporting.cancel()
+    await asyncio.wait({reporting})
+    goes_on.set()
+    assert (await importing)["created"] == TERMINALS
 
 
 async def fails(rig: Rig, *, at: int, act: Callable[[], Awaitable[object]]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Imports and exports of terminals on a served platform, and what others notice of them meanwhile.
 
 Run: ``python benchmarks/bulk.py [--terminals 10000]``. While each import runs, a terminal publishes at QoS 1, one logs
-in by MQTT again and again, a user logs in, and another user changes a record: how long each took at worst.
+in by MQTT again and again, a user logs in, another user changes a record, a command is given, and an event is raised
+(until it is listed): how long each took at worst, and of the last two what took more than a second.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from terrazzo.client.bulk import Progress
 
 PASSWORD = "benchmark password"
 _START_S = 30.0
+BOUND_S, BOUNDED = 1.0, ("event", "command")
 COLUMNS = (
     "uid",
     "name",
@@ -62,11 +64,14 @@ class Worst:
     def __init__(self) -> None:
         self.longest_s: dict[str, float] = {}
         self.count: dict[str, int] = {}
+        self.late: dict[str, int] = {}  # that took longer than ``BOUND_S``
 
     def note(self, name: str, took_s: float) -> None:
         """Counts one."""
         self.longest_s[name] = max(self.longest_s.get(name, 0.0), took_s)
         self.count[name] = self.count.get(name, 0) + 1
+        if took_s > BOUND_S and name in BOUNDED:
+            self.late[name] = self.late.get(name, 0) + 1
 
     async def repeat(self, name: str, work: Callable[[], Awaitable[object]], pause_s: float) -> None:
         """Works until cancelled."""
@@ -77,7 +82,8 @@ class Worst:
             await asyncio.sleep(pause_s)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {took * 1e3:.0f} ms ({self.count[name]})" for name, took in self.longest_s.items())
+        took = ", ".join(f"{name} {took * 1e3:.0f} ms ({self.count[name]})" for name, took in self.longest_s.items())
+        return took + "".join(f"; {name} beyond {BOUND_S:g} s: {count}" for name, count in self.late.items())
 
 
 class Terminal:
@@ -95,10 +101,10 @@ class Terminal:
         answer = await self._reader.readexactly(4)
         assert answer == b"\x20\x02\x00\x00", answer
 
-    async def publish(self) -> None:
+    async def publish(self, payload: bytes = b'{"T": 21.5}') -> None:
         """One report at QoS 1, and its acknowledgement, which says that it is stored."""
         topic = f"g/{self._uid}/r".encode()
-        body = len(topic).to_bytes(2, "big") + topic + b"\x00\x01" + b'{"T": 21.5}'
+        body = len(topic).to_bytes(2, "big") + topic + b"\x00\x01" + payload
         self._writer.write(bytes((0x32, len(body))) + body)
         await self._reader.readexactly(4)
 
@@ -149,14 +155,32 @@ async def prepare(client: AsyncClient) -> None:
     """A configuration, and the two terminals that are at work meanwhile."""
     await client.call("import_terminal_configs", rows=[{"name": "Standard"}, {"name": "Other"}])
     fields: dict[str, Any] = {"type": "T", "config_id": "Standard", "mode": "pwd", "username": "user", "pin": "pin"}
-    await client.call("import_terminals", rows=[{"uid": uid, "name": uid, **fields} for uid in ("busy", "door")])
+    uids = ("busy", "door", "away", "alarm")
+    await client.call("import_terminals", rows=[{"uid": uid, "name": uid, **fields} for uid in uids])
+    script = [["HOT", "Hot", "", "EVNT", "alarm.T", "x", "x > 800"]]
+    await client.call("import_mappings", rows=[{"name": "M", "script": script}])
+    await client.call("import_objects", rows=[{"name": "O", "mapping_id": "M", "terminal_list": ["alarm"]}])
 
 
 @contextlib.asynccontextmanager
 async def beside(client: AsyncClient, port: int, worst: Worst) -> AsyncIterator[None]:
     """What others do meanwhile."""
-    busy, door = Terminal(port, "busy"), Terminal(port, "door")
+    busy, door, alarm = (Terminal(port, uid) for uid in ("busy", "door", "alarm"))
     await busy.connect()
+    await alarm.connect()
+
+    async def events() -> int:
+        return int((await client.call("get_event_list", page_size=1))["total_records"])
+
+    async def raise_event() -> None:
+        before = await events()
+        await alarm.publish(b'{"T": 900}')
+        while await events() == before:  # noqa: ASYNC110 - as whoever looks at a list
+            await asyncio.sleep(0.005)
+        await alarm.publish(b'{"T": 0}')
+
+    async def command() -> None:
+        await client.call("publish_terminal_command", terminal_id="away", command="SP", value=1)
 
     async def change() -> None:
         await client.call("import_terminal_configs", rows=[{"name": f"C{time.time_ns()}"}])
@@ -167,6 +191,8 @@ async def beside(client: AsyncClient, port: int, worst: Worst) -> AsyncIterator[
         "read": (lambda: client.terminal("busy"), 0.0),
         "user's login": (lambda: client.call("login", username="admin", password=PASSWORD), 0.1),
         "another change": (change, 0.05),
+        "event": (raise_event, 0.05),
+        "command": (command, 0.05),
     }
     tasks = [asyncio.create_task(worst.repeat(name, *work), name=name) for name, work in works.items()]
     await asyncio.sleep(1)

@@ -156,7 +156,7 @@ def test_the_lines_of_a_large_text_are_not_made_before_they_are_read() -> None:
 async def test_the_keys_of_many_rows_are_read_in_turns() -> None:
     repository: Any = SimpleNamespace(entity=SimpleNamespace(uid_name="uid"))
     nobody: Any = None
-    planner = Planner(repository, Columns(TERMINAL), nobody, nobody, Issues(), upserts=False)
+    planner = Planner(repository, Columns(TERMINAL), nobody, Issues(), upserts=False)
     task = asyncio.create_task(planner._uids([SourceRow(n, {"uid": f"a{n}"}) for n in range(MOST_ROWS)]))
     longest_s = 0.0
     while not task.done():

@@ -47,6 +47,20 @@ def test_each_threat_has_its_limit_and_a_test() -> None:
     assert faulty == []
 
 
+def test_each_attack_from_inside_has_its_row_and_each_rule_a_test() -> None:
+    """Those that ``benchmarks/neighbours.py`` does, by their numbers."""
+    text = (
+        (ROOT / "docs" / "security.md").read_text(encoding="utf-8").partition("### One by one")[2].partition("\n## ")[0]
+    )
+    attacks = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks" / "attacks").glob("*.py"))
+    there = sorted(int(number) for number in re.findall(r"^    number = (\d+)$", attacks, re.MULTILINE))
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| ")]
+    assert [int(row[2]) for row in rows if row[2].strip().isdigit()] == there == list(range(1, 28))
+    rules = [row for row in rows if len(row) == 4 and row[1].strip() != "rule"]
+    assert len(rules) >= 6
+    assert [row[1] for row in rules if not named_tests(row[2])] == []
+
+
 def test_names_are_read_as_they_are_written() -> None:
     text = "| `tests/a/test_b.py::test_c`, `::TestD::test_e` | `limits.x` | `tests/f.py` |"
     assert named_tests(text) == {("tests/a/test_b.py", "test_c"), ("tests/a/test_b.py", "test_e"), ("tests/f.py", "")}

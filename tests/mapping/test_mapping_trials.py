@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.dry_run import Sample
 from terrazzo.mapping.trial_process import TrialRequest
 from terrazzo.mapping.trials import MappingTrials
+from waiting import until
 
 ROWS = [["A", "", "", "STA", "t1.a", "x * 2"], ["E", "", "", "EVNT", "", "", "A > 10"]]
 
@@ -61,6 +64,24 @@ async def test_a_trial_that_takes_long_does_not_hold_the_loop():
 async def test_a_trial_beyond_its_time_is_refused(monkeypatch):
     with pytest.raises(BadParameter, match="takes more than 4 s of a processor"):
         await MappingTrials().run(1, request(long_rows(400), {"a": 1}, {"a": 2}, count=20_000))
+
+
+async def test_a_trial_ends_with_whoever_asked_for_it(monkeypatch):
+    begun: list[Popen[bytes]] = []
+
+    def noted(*command: Any, **options: Any) -> Popen[bytes]:
+        begun.append(Popen(*command, **options))
+        return begun[-1]
+
+    monkeypatch.setattr(trials, "Popen", noted)
+    tried = MappingTrials()
+    trial = asyncio.create_task(tried.run(1, request(long_rows(400), {"a": 1}, {"a": 2}, count=20_000)))
+    await until(lambda: begun, "its process is there")
+    trial.cancel()
+    await asyncio.wait({trial})
+    assert trial.cancelled()
+    await until(lambda: begun[0].returncode == -signal.SIGKILL, "its process has ended")
+    assert (await tried.run(1, request(long_rows(30), {"a": 1}))).records, "the company has its turn"
 
 
 async def test_an_answer_beyond_its_size_is_refused():

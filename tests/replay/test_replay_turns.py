@@ -10,7 +10,7 @@ from replay_stand import RICH, SECOND, T0, Stand
 
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import Conflict
-from terrazzo.mapping.replay import running_objects
+from terrazzo.mapping.replay import reasons, running_objects
 from terrazzo.mapping.replay.journal import CANCELLED, MOST_WAITING
 from terrazzo.mapping.replay.run import ReplayRun, ReplayTask
 from terrazzo.mapping.replay.running_objects import RunningObjects
@@ -98,6 +98,31 @@ async def test_replays_of_a_company_leave_others_their_turn(neighbour: Stand, mo
             await asyncio.sleep(0.005)
     await until(lambda: len(begun) == MOST_WAITING + 1)
     assert begun[2:] == list(range(2, MOST_WAITING + 1)), "in their order"
+
+
+async def test_a_replay_that_goes_wrong_hurts_itself_alone(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever is wrong: what it would have replaced stays, its object goes on, and the next one has its turn."""
+    run, gone_wrong = ReplayRun.run, list[int]()
+
+    async def broken(self: ReplayRun) -> None:
+        if gone_wrong:
+            await run(self)
+        else:
+            gone_wrong.append(self.task.object_id)
+            raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(ReplayRun, "run", broken)
+    await stand.report((0, "t1", {"T": 70}))
+    before = await stand.mosaic()
+    failed = await stand.ended(await stand.submit(-10, None))
+    assert (failed["state"], failed["info"]) == ("failed", reasons.INTERNAL)
+    assert "a replay failed" in caplog.text
+    assert await stand.mosaic() == before
+    await stand.report((1, "t1", {"T": 71}))
+    assert len(await stand.mosaic()) == len(before) + 1
+    assert (await stand.ended(await stand.submit(-10, None)))["state"] == "done"
 
 
 def _task(object_id: int) -> Any:

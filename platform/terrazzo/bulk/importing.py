@@ -15,6 +15,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.ports import at_work
 from terrazzo.reasons import say
 
 _COUNTED_ROWS = 1_000
@@ -86,6 +87,7 @@ class Importer:
                 report.created = report.updated = 0
                 raise ImportRefused(report)
         elif writes and not report.dry_run:
+            at_work.begin_change()
             writer = ImportWriter(self._repository, self._actor, self._unfinished)
             await writer.write(writes, self._stage("write", len(writes)))
         return report
@@ -112,11 +114,8 @@ class Importer:
     async def _plan(self, sources: Sequence[SourceRow]) -> list[Planned]:
         if self._is_header_wrong:  # each row would only say so again
             return []
-        async with self._repository._database.reading() as connection:
-            planner = Planner(
-                self._repository, self._columns, self._actor, connection, self._issues, upserts=self._upserts
-            )
-            return await planner.plan(sources, self._stage("check", len(sources)))
+        planner = Planner(self._repository, self._columns, self._actor, self._issues, upserts=self._upserts)
+        return await planner.plan(sources, self._stage("check", len(sources)))
 
     def _stage(self, name: str, total: int) -> OnRow:
         self._on_progress(name, 0, total)

@@ -52,14 +52,19 @@ class Planned(msgspec.Struct):
 
 
 class Planner:
-    """Plans one import. Calls non-public methods of the repository: the steps of a change that precede writing."""
+    """Plans one import. Calls non-public methods of the repository: the steps of a change that precede writing.
+
+    It has a connection for some rows at a time: others would wait for it while rows are computed. What changes between
+    two of them is noticed when the rows are written.
+    """
+
+    _connection: AsyncConnection
 
     def __init__(
         self,
         repository: EntityRepository,
         columns: Columns,
         actor: Actor,
-        connection: AsyncConnection,
         issues: Issues,
         *,
         upserts: bool,
@@ -67,29 +72,37 @@ class Planner:
         self._repository = repository
         self._columns = columns
         self._actor = actor
-        self._connection = connection
         self._issues = issues
         self._upserts = upserts
-        self._references = References(connection)
-        self._terminals = NamedTerminals(connection)
+        self._references = References()
 
     async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
         """The records of all rows without faults; the faults of the others become issues."""
         uids = await self._uids(sources)
         existing = await self._existing([uid for uid in uids.values() if uid is not None])
         self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
-        self._last_id = await last_id(self._connection, self._repository.table)
-        pauses, planned = LoopPauses(), []
-        for done, source in enumerate(sources, 1):
-            if done % AT_ONCE == 1:
-                await self._terminals.look_up(_named_terminals(sources[done - 1 : done - 1 + AT_ONCE]))
-            uid = uids.get(source.number)
-            if source.number in uids:
-                each = await self._row(source, uid, existing.get(uid or ""))
-                planned += [] if each is None or self._issues.has(source.number) else [each]
-            on_row(done)
-            await pauses.pause()
+        database = self._repository._database
+        async with database.reading() as connection:
+            self._last_id = await last_id(connection, self._repository.table)
+        pauses, planned, done = LoopPauses(), list[Planned](), 0
+        for some in chunks(sources):
+            async with database.reading() as connection:
+                await self._use(connection, some)
+                for source in some:
+                    uid = uids.get(source.number)
+                    if source.number in uids:
+                        each = await self._row(source, uid, existing.get(uid or ""))
+                        planned += [] if each is None or self._issues.has(source.number) else [each]
+                    on_row(done := done + 1)
+                    await pauses.pause()
         return planned
+
+    async def _use(self, connection: AsyncConnection, some: Sequence[SourceRow]) -> None:
+        """The transaction in which the next rows are looked up."""
+        self._connection = connection
+        self._references.use(connection)
+        self._terminals = NamedTerminals(connection)
+        await self._terminals.look_up(_named_terminals(some))
 
     async def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
         """The text key by row number, for rows without a faulty or repeated one; None where the platform makes it."""
@@ -116,7 +129,9 @@ class Planner:
         column = repository.table.c[repository.entity.uid_name]
         pauses = LoopPauses()
         for some in chunks(uids):
-            for row in (await self._connection.execute(repository._rows.where(one_of(column, some)))).mappings():
+            async with repository._database.reading() as connection:
+                rows = (await connection.execute(repository._rows.where(one_of(column, some)))).mappings().all()
+            for row in rows:
                 found[row[column.name]] = repository._codec.decode(row)
                 await pauses.pause()
         return found

@@ -17,11 +17,15 @@ _AMBIGUOUS, _UNFINISHED = -1, -2
 
 
 class References:
-    """The lookups of one import, cached."""
+    """The lookups of one import, cached. ``use`` says in which transaction."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
+        self._connection: AsyncConnection | None = None
         self._found: dict[tuple[str, int | None, Any], int | None] = {}
+
+    def use(self, connection: AsyncConnection) -> None:
+        """The transaction of what is looked up next."""
+        self._connection = connection
 
     async def id_of(self, entity: Entity, key: Any, *, company: int | None, field: str) -> int:
         """The id of the company's record with this key; of any company's where ``company`` is None.
@@ -31,7 +35,8 @@ class References:
         """
         place = (entity.name, company, key)
         if place not in self._found:
-            found = await self._look(entity, key, company)
+            assert self._connection is not None
+            found = await self._look(self._connection, entity, key, company)
             if found is not None and await being_imported(self._connection, entity, [found]):
                 found = _UNFINISHED
             self._found[place] = found
@@ -44,14 +49,15 @@ class References:
             raise BadParameter(field, say("record_being_imported", entity=entity.name, key=shorten(key)))
         return found
 
-    async def _look(self, entity: Entity, key: Any, company: int | None) -> int | None:
+    @staticmethod
+    async def _look(connection: AsyncConnection, entity: Entity, key: Any, company: int | None) -> int | None:
         table = entity.table
         visible = [] if company is None else [table.c[entity.company] == company]
         clause, order = match_key(entity, key)
         query = sa.select(table.c.id).where(clause, *visible).order_by(order).limit(1)
-        found = (await self._connection.execute(query)).scalar()
+        found = (await connection.execute(query)).scalar()
         if found is not None or not isinstance(key, str) or "name" not in entity.fields or not storable(key):
             return None if found is None else int(found)
         named = sa.select(table.c.id).where(table.c.name == key, *visible).limit(2)
-        ids = (await self._connection.execute(named)).scalars().all()
+        ids = (await connection.execute(named)).scalars().all()
         return _AMBIGUOUS if len(ids) > 1 else int(ids[0]) if ids else None

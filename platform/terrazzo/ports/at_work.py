@@ -23,6 +23,7 @@ class Work(msgspec.Struct, eq=False):
     may_end: bool = False  # at any moment, and nothing is the worse for it
     waits: Wait | None = None  # for its turn: nothing is done for it meanwhile
     is_overdue: bool = False  # it is being ended, as it took too long
+    ends_with_client: bool = False  # when whoever asked has gone; not once it begins to change something
 
     def __str__(self) -> str:
         return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
@@ -78,6 +79,18 @@ def end(begun: Work) -> None:
         _noted.pop(begun.task, None)
     else:
         _noted[begun.task] = begun.before
+
+
+def end_of_lost(work: Work) -> None:
+    """Whoever has asked for it is gone: ends it, unless it changes something."""
+    if work.ends_with_client and work.task is not None:
+        work.task.cancel()
+
+
+def begin_change() -> None:
+    """The current task begins to change something: from now on it goes on, whether anybody waits for the answer."""
+    for work in _chain(_noted.get(_current_task())):
+        work.ends_with_client = False
 
 
 def under_way() -> list[Work]:

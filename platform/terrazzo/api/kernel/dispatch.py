@@ -96,10 +96,12 @@ class Performer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
         if (loop := self._loop) is None:
             loop = self._loop = asyncio.get_running_loop()
-        only_reads, slot = operation.only_reads, None
-        began, work = perf_counter(), at_work.begin(Work(operation.name, 0, None, None, only_reads), loop)
-        if only_reads and caller.live is None and (slot := caller.slot) is not None:
-            slot.reading = work.task
+        may_end, slot, tries = operation.may_end, None, operation.tries_first
+        work = Work(operation.name, 0, None, None, may_end, None, False, may_end or tries)
+        began = perf_counter()
+        at_work.begin(work, loop)
+        if ((may_end and caller.live is None) or tries) and (slot := caller.slot) is not None:
+            slot.reading = work  # on a connection that stays what reads may be one of many, and ends with its task
         span = None if self._tracing is None else _begin_span(self._tracing, operation, caller)
         try:
             who = self._admit(operation, caller, work)

@@ -5,7 +5,6 @@ Dispatch, validation, permission checks, the OpenAPI document and the documents 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +19,9 @@ from terrazzo.api.kernel.prefixes import configured_path
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.live.session import LiveSession
+from terrazzo.ports.at_work import Work
+
+_READS = "get_"  # what is called so reads, whoever may ask for it
 
 Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 """``handle_x(services, actor, request) -> result``. Without a permission the second argument is the ``Caller``."""
@@ -28,8 +30,8 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 class Place(Protocol):
     """A connection's place among all, which it keeps once a good token has come on it."""
 
-    reading: asyncio.Task[Any] | None
-    """What reads for the request over HTTP that is under way; it ends with the connection."""
+    reading: Work | None
+    """What is done for the request that is under way alone and may end with the connection."""
 
     @property
     def company_id(self) -> int:
@@ -101,11 +103,14 @@ class Operation:
     media_types: tuple[str, ...] = ()  # of the file that a path answers in place of an envelope
     is_series: bool = False  # its records are flat and have a time: answered as Arrow, too
     instead: Mapping[str, Operation] = field(default_factory=dict)  # field that is given -> what is asked for then
-    only_reads: bool = field(init=False)  # it may be ended at any moment, and nothing is the worse for it
+    tries_first: bool = False  # it says itself when it begins to change something (``at_work.begin_change``)
+    only_reads: bool = field(init=False)  # whoever may look may ask for it, beside other requests
+    may_end: bool = field(init=False)  # at any moment, and nothing is the worse for it
 
     def __post_init__(self) -> None:
         only_reads = self.permission is Role.VIEWER and not self.changes and not self.connection
         object.__setattr__(self, "only_reads", only_reads)
+        object.__setattr__(self, "may_end", only_reads or self.name.startswith(_READS))
 
     def at(
         self, method: str, path: str, result: Any = None, shape: Callable[[Any], Any] = as_it_is, **more: Any

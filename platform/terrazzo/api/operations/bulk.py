@@ -80,6 +80,7 @@ class BulkOperations(msgspec.Struct, frozen=True):
             result=Report,
             permission=Role.ADMIN,
             handler=self.handle_import,
+            tries_first=True,
         )
 
     def upload(self) -> Operation:

@@ -23,6 +23,7 @@ from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
 from terrazzo.api.transports.peers.unread_clock import UnreadClock
 from terrazzo.api.transports.refusals import encode_refusal, refused_with
 from terrazzo.api.transports.request_bounds import RequestBounds
+from terrazzo.ports import at_work
 from terrazzo.reasons import reason_of, say
 from terrazzo_broker.peer_address import TrustedProxies
 
@@ -414,7 +415,7 @@ class HttpConnection(asyncio.Protocol):
         """Counts it out, and ends what reads for whoever has gone; what changes something goes on."""
         self._stop_head_timer()
         if (slot := self.slot) is not None and (reading := slot.reading) is not None:
-            reading.cancel()
+            at_work.end_of_lost(reading)
         self._leave_request()
         self._stop_unread_clock()
         if self._is_saying_goodbye:

@@ -83,6 +83,13 @@ class Conversation:
         slot = self._caller.slot
         return NOBODY if slot is None else slot.company_id, self._bytes, len(self._under_way)
 
+    def end_lost(self) -> None:
+        """The connection is lost: what reads for it ends, and who waits for answers is told."""
+        self._error = self._error or ConnectionResetError("the peer is gone")
+        for task in self._under_way:
+            task.cancel()
+        self._changed.set()
+
     async def take(self, message: bytes | str) -> None:
         """Answers a request, or begins to. Raises what ``Send`` raises."""
         asked = self._gateway.read(message)

@@ -28,6 +28,7 @@ from terrazzo.api.transports.bodies.forms import URLENCODED, read_urlencoded
 from terrazzo.api.transports.bodies.media_type import media_type_of
 from terrazzo.api.transports.bodies.multipart import BadForm
 from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
+from terrazzo.api.transports.streaming import answering_in_pieces
 
 _WHOLE_BYTES = 256 * 1024  # of an answer that is sent at once, with its length
 _READ_ONLY = "this address only reads; terminals write over MQTT"
@@ -144,19 +145,20 @@ async def _send(
     response = web.StreamResponse(headers={**_HEADERS, "Content-Type": media_type})
     try:
         async with aclosing(pieces) as opened:
-            async for piece in opened:
-                head += piece
-                if len(head) > _WHOLE_BYTES:
-                    break
-            else:
-                body = msgspec.json.format(bytes(head), indent=4) + b"\n" if pretty else bytes(head)
-                return web.Response(body=body, headers=response.headers)
-            await response.prepare(request)
-            if request.method == "HEAD":
-                return response
-            await response.write(bytes(head))
-            async for piece in opened:
-                await response.write(piece)  # waits while the client takes nothing
+            with answering_in_pieces(request, INFLUX_QUERY.name):
+                async for piece in opened:
+                    head += piece
+                    if len(head) > _WHOLE_BYTES:
+                        break
+                else:
+                    body = msgspec.json.format(bytes(head), indent=4) + b"\n" if pretty else bytes(head)
+                    return web.Response(body=body, headers=response.headers)
+                await response.prepare(request)
+                if request.method == "HEAD":
+                    return response
+                await response.write(bytes(head))
+                async for piece in opened:
+                    await response.write(piece)  # waits while the client takes nothing
     except ConnectionError:
         return response  # whoever asked has gone
     except Exception:  # noqa: BLE001 - logged; it is too late for another answer

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from aiohttp import web
 
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, EMPTY_TEXT, Answer, Failure, GatewayReply
+from terrazzo.api.transports.connection import connection_of
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +41,24 @@ class StreamReply:
         return self._envelope.failure(failure)
 
 
+@contextmanager
+def answering_in_pieces(request: web.Request, name: str) -> Iterator[None]:
+    """What is made meanwhile is made for the company that asked, and ends when the connection is lost.
+
+    A piece may take long until there is something to write. Raises ``ConnectionError`` where it is lost already.
+    """
+    connection = connection_of(request)
+    slot = None if connection is None else connection.slot
+    if slot is None:
+        raise ConnectionResetError("the peer is gone")
+    work = slot.reading = at_work.begin(Work(name, slot.company_id, ends_with_client=True))
+    try:
+        yield
+    finally:
+        slot.reading = None
+        at_work.end(work)
+
+
 async def send_stream(
     request: web.Request, pieces: AsyncGenerator[bytes, None], *, media_type: str, file_name: str
 ) -> web.StreamResponse:
@@ -49,8 +70,9 @@ async def send_stream(
             await response.prepare(request)
             if request.method == "HEAD":
                 return response
-            async for piece in opened:
-                await response.write(piece)  # waits while the client takes nothing
+            with answering_in_pieces(request, file_name):
+                async for piece in opened:
+                    await response.write(piece)  # waits while the client takes nothing
     except ConnectionError:
         return response  # whoever asked has gone
     except Exception:  # noqa: BLE001 - logged; it is too late for another answer

@@ -23,6 +23,7 @@ from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
 from terrazzo.live.socket_writer import SocketWriter
 from terrazzo.memory_shares import NOBODY
+from terrazzo.ports import at_work
 from terrazzo.reasons import say
 from terrazzo.sparse_log import SparseLog
 
@@ -51,6 +52,7 @@ class TcpConnection(asyncio.Protocol):
         self._sent.set()
         self._has_ended = False
         self._is_paused = False
+        self._reads_ahead = False  # since a line was taken, which is worked on
         self._is_deaf = False  # what still arrives is of no interest
         self._lost = asyncio.Event()
         self._partial_since_s: float | None = None
@@ -58,6 +60,7 @@ class TcpConnection(asyncio.Protocol):
         self.address = ""
         self.slot: ConnectionSlot | None = None
         self._on_gone: Callable[[], None] | None = None
+        self.on_lost: Callable[[], None] | None = None  # while requests are taken
 
     # What the event loop calls
 
@@ -98,6 +101,10 @@ class TcpConnection(asyncio.Protocol):
         self._sent.set()
         self._server.unread.remove(self)
         self.end()
+        if self.slot is not None and self.slot.reading is not None:
+            at_work.end_of_lost(self.slot.reading)
+        if self.on_lost is not None:
+            self.on_lost()
         if self._on_gone is not None:
             self._on_gone()
 
@@ -167,9 +174,15 @@ class TcpConnection(asyncio.Protocol):
             if self._has_ended:
                 return None
             self._read_on()
+            if self._reads_ahead:
+                self._reads_ahead = False
+                self._restart_line()
             self._changed.clear()
             async with asyncio.timeout_at(self._deadline_s()):
                 await self._changed.wait()
+        if self._is_paused and self.is_open and not self._has_enough:  # who isn't read is not known to be gone
+            self._is_paused, self._reads_ahead = False, True
+            self.transport.resume_reading()
         return None if self._lost.is_set() else line
 
     def hear_no_more(self, last_words: bytes) -> None:
@@ -215,8 +228,12 @@ class TcpConnection(asyncio.Protocol):
         if self._is_paused and self.is_open:
             self._is_paused = False
             self.transport.resume_reading()
-            if self._lines.is_partial:
-                self._partial_since_s = self._loop.time()  # that the rest is not here was not the peer's fault
+            self._restart_line()
+
+    def _restart_line(self) -> None:
+        """That the rest of a line is not here was not the peer's fault so far."""
+        if self._lines.is_partial:
+            self._partial_since_s = self._loop.time()
 
     def _deadline_s(self) -> float:
         limits = self._server.limits
@@ -315,8 +332,10 @@ class TcpServer:
         )
         try:
             async with talk:
+                channel.on_lost = talk.end_lost
                 await self._answer(channel, caller.live, talk)
         finally:
+            channel.on_lost = None
             caller.live.close()
 
     async def _answer(self, channel: TcpConnection, live: LiveSession, talk: Conversation) -> None:

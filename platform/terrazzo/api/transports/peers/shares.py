@@ -6,11 +6,11 @@ Who has is limited by the whole, and by what one address may have of it.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+
+from terrazzo.ports.at_work import Work
 
 RESERVE = 32  # places beyond the others in which only health is answered, one for an address
 
@@ -43,7 +43,7 @@ class ConnectionSlot:
         self.give_way = give_way
         self.is_idle = is_idle
         self.is_proven = not share
-        self.reading: asyncio.Task[Any] | None = None
+        self.reading: Work | None = None
         self.company_id = 0  # whose token was shown last; 0: nobody's
 
     def prove(self, company_id: int) -> None:

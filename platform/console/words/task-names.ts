@@ -17,6 +17,7 @@ export const TASK_NAMES: Readonly<Record<string, string>> = {
   "certificates": "证书",
   "changes": "记录变更",
   "client authorities": "客户端证书机构",
+  "client ids that other nodes take": "其他节点接管的客户端标识",
   "command expiry": "命令过期",
   "command journal": "命令日志",
   "commands of rules": "规则的命令",

@@ -52,6 +52,7 @@ export const TASK_NAMES: Readonly<Record<string, string>> = {
   "offline data": "离线数据",
   "password resets": "密码重设",
   "payload decoders": "负载解码",
+  "position of the database": "数据库位置",
   "presence pruned": "在线记录清理",
   "presence written": "在线记录写入",
   "progress of analyses": "统计进度",

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.crypto.key_file import remove_drafts
-from terrazzo.database.fence import Fence
+from terrazzo.database.fence import DatabasePosition, Fence
 from terrazzo.embedded.front_reader import FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminalsStats
 from terrazzo.embedded.peer_link import PeerLimits, PeerStats
@@ -36,6 +36,7 @@ from terrazzo.ports.stream import (
 )
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.replication.checked_bytes import FrameDamaged
+from terrazzo.replication.database_record import DatabaseRecords
 from terrazzo.replication.follower import Follower
 from terrazzo.replication.freshness import Freshness
 from terrazzo.replication.front_events import HandOver, HandOverAnswer, leader_calls
@@ -286,7 +287,7 @@ class Node:
             break
         self._leading = store
         self._repeat("trimming of the log", _TRIM_S, self._trim)
-        fence, fronts = Fence(section.name, section.node, epoch, self._lose), await self._new_fronts(epoch)
+        fence, fronts = await self._new_fence(epoch), await self._new_fronts(epoch)
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
         retained = StatsCollector(RETAINED, lambda: fronts.retained.stats)
@@ -299,6 +300,11 @@ class Node:
             return store
 
         return replace(ports, open_store=opened)
+
+    async def _new_fence(self, epoch: int) -> Fence:
+        section, kept = self._config.cluster, DatabaseRecords(self._the_stream.records, now_us)
+        position = DatabasePosition((await self._again(kept.read)).reached, kept.keep)
+        return Fence(section.name, section.node, epoch, self._lose, position)
 
     async def _new_fronts(self, epoch: int) -> Fronts:
         stream, lease_s, name = self._the_stream, self._config.cluster.lease_s, leader_calls(self._config.cluster.node)

@@ -65,6 +65,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo.metadata.repositories.campaigns:read_item": _OURS,
     "terrazzo.metadata.repositories.company_terminals:NamedTerminals._read": _CALLS,
     "terrazzo.mosaic.body:parse_mosaic": _OURS,
+    "terrazzo.replication.database_record:decode_database_record": _OURS,
     "terrazzo.replication.front_lease:decode_front": _OURS,
     "terrazzo.replication.in_position:read_in_position": _OURS,
     "terrazzo.replication.lease:decode_lease": _OURS,

@@ -1,14 +1,16 @@
-"""Who holds a client id when two fronts, or two connections of one, want it at the same moment."""
+"""Who holds a client id when two nodes, or two connections of one, want it at the same moment."""
 
 from __future__ import annotations
 
 import asyncio
 
 import msgspec
+import pytest
 
 from terrazzo.ports.stream import RecordChanged, Revision
 from terrazzo.replication.front_lease import FRONT_PREFIX, FrontRecord, decode_front
-from terrazzo.replication.holders import Holder, Holders
+from terrazzo.replication.holders import Holder, Holders, HolderSilent
+from terrazzo.replication.lease import KEY, LeaseRecord
 
 
 class Kept:
@@ -126,3 +128,65 @@ async def test_a_silent_front_is_dead_after_the_shortest_lease_that_there_is() -
     assert site.now_s - began_s <= 1.5
     assert decode_front(site.fronts.found[FRONT_PREFIX + "f1"].value).is_free
     assert site.holders["f2"].holds("t")
+
+
+class Led(Site):
+    """A leader and a front."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead(1)
+        clients, own = self.views["f1"], Holder("node.a", 1)
+        self.leader = Holders(clients, self.fronts, self.end, own=own, lease_s=3.0, clock=lambda: self.now_s)
+        self.holders["node.a"] = self.leader
+
+    def lead(self, epoch: int, *, node: str = "a", is_free: bool = False) -> None:
+        """The lease is renewed, or another's, or given back."""
+        before = self.fronts.found.get(KEY)
+        value = msgspec.json.encode(LeaseRecord(node, "r", epoch, is_free=is_free))
+        self.fronts.found[KEY] = Revision(value, before.revision + 1 if before else 1)
+
+
+async def test_a_leader_and_a_front_take_a_client_id_from_each_other() -> None:
+    site = Led()
+    await site.leader.take("t")
+    await site.holders["f1"].take("t")
+    assert site.holding("t") == ["f1"]
+    await site.leader.take("t")
+    assert site.holding("t") == ["node.a"]
+    assert site.asked == [("node.a", "t"), ("f1", "t")]
+
+
+@pytest.mark.parametrize("after", [{"epoch": 2}, {"epoch": 2, "node": "b"}, {"epoch": 1, "is_free": True}])
+async def test_a_leader_that_is_no_more_is_not_asked(after: dict[str, object]) -> None:
+    site = Led()
+    await site.leader.take("t")
+    site.silent.add("node.a")
+    site.lead(**after)  # type: ignore[arg-type]
+    began_s = site.now_s
+    await site.holders["f1"].take("t")
+    assert site.now_s == began_s
+
+
+async def test_a_silent_leader_is_waited_for_until_its_lease_is_over() -> None:
+    site = Led()
+    await site.leader.take("t")
+    site.silent.add("node.a")
+    began_s = site.now_s
+    await site.holders["f1"].take("t")
+    assert 3.0 <= site.now_s - began_s <= 4.5
+
+
+async def test_a_leader_that_lives_and_says_nothing_keeps_what_it_holds() -> None:
+    site = Led()
+    await site.leader.take("t")
+
+    async def end(_node: str, _uid: str, timeout_s: float) -> bool:
+        site.now_s += timeout_s
+        site.lead(1)
+        return False
+
+    clients, own = site.views["f1"], Holder("f1", 1)
+    front = Holders(clients, site.fronts, end, own=own, lease_s=3.0, clock=lambda: site.now_s)
+    with pytest.raises(HolderSilent, match="the node a, which leads"):
+        await front.take("t")

@@ -91,6 +91,14 @@ def figure(at: Platform, name: str) -> float:
     return float(line.rpartition(" ")[2])
 
 
+def wait_sessions(at: Platform, sessions: int, filters: int) -> None:
+    """Waits until a node queues for so many sessions, with so many filters: a moment after their SUBACK elsewhere."""
+    expected = (sessions, filters)
+    names = ("terrazzo_sessions_known", "terrazzo_sessions_filters")
+    what = f"{sessions} sessions with {filters} filters are known"
+    wait_for(lambda: tuple(figure(at, name) for name in names) == expected, what, timeout_s=60)
+
+
 @contextmanager
 def stand(folder: Path, postgresql: PostgreSQL, nats: NatsServer | NatsServers, name: str) -> Iterator[Stand]:
     with cluster(folder, postgresql, nats, name) as found:

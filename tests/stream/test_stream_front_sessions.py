@@ -9,7 +9,7 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
-from test_stream_front_hearing import Hearing, figure, stand
+from test_stream_front_hearing import Hearing, figure, stand, wait_sessions
 
 from durability.test_acknowledged_is_stored import stored_numbers
 from nats_servers import NatsServer
@@ -66,7 +66,7 @@ def test_a_session_and_a_will_outlive_their_front(
         assert watching.subscribe("g/+/r", 1) == 1
         found.clients.append(Lasting(first, "se-w", will=(b'{"n":99}', 0)))
         for at in (first, second, found.leader):
-            wait_for(lambda at=at: figure(at, "terrazzo_sessions_known") == 3, "sessions are known", timeout_s=60)
+            wait_sessions(at, 3, 2)
         telling.publish("g/se-t/a", b'{"n":0}', 2)
         wait_for(lambda: hearing.numbers() == [b'{"n":0}'], "heard while it is there", timeout_s=60)
         for each in (hearing, found.clients[-1]):

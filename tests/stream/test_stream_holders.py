@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from terrazzo.embedded.front_hooks import take_over
+from terrazzo.embedded.shared_logins import take_over
 from terrazzo.replication.front_lease import FRONT_PREFIX, FrontLease, decode_front
 from terrazzo.replication.holders import Holder, Holders, HolderSilent
 from terrazzo.sparse_log import SparseLog

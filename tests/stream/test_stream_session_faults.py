@@ -15,7 +15,7 @@ from typing import TypeVar
 import mqtt5
 import pytest
 from session_wire import Dial, NotLetIn, dial
-from test_stream_front_hearing import Hearing, figure, stand
+from test_stream_front_hearing import Hearing, figure, stand, wait_sessions
 
 from durability.test_acknowledged_is_stored import stored_numbers
 from nats_servers import NatsServer, NatsServers, running_nats
@@ -46,7 +46,7 @@ def test_a_front_that_stood_still_has_nothing_more_to_say(
         hearing, dying, saying = dial(first, "st-h"), dial(first, "st-w", will=b'{"n":99}'), dial(first, "st-p")
         hearing.subscribe("g/+/a", 2)
         for at in (first, second, found.leader):
-            wait_for(lambda at=at: figure(at, "terrazzo_sessions_known") == 4, "sessions are known", timeout_s=60)
+            wait_sessions(at, 4, 2)
         telling.publish("g/st-t/a", b'{"n":0}')
         unacknowledged = hearing.receive()
         assert isinstance(unacknowledged, mqtt5.PublishPacket)
@@ -140,7 +140,7 @@ def test_sessions_outlive_the_loss_of_the_server_that_leads_the_log(
             for wire, qos in ((once, 1), (twice, 2), (away, 2)):
                 wire.subscribe("g/+/r", qos)
             away.end()
-            wait_for(lambda: figure(second, "terrazzo_sessions_known") == 3, "sessions are known", timeout_s=60)
+            wait_sessions(second, 3, 3)
             telling = Telling(found.terminal("ll-t", second), "g/ll-t/r")
             try:
                 telling.go_on(20)
@@ -194,7 +194,7 @@ def test_where_the_log_has_no_room_for_sessions_reports_are_stored_and_no_state_
         for wire in (hearing, away):
             wire.subscribe("g/+/r", 1)
         away.end()
-        wait_for(lambda: figure(second, "terrazzo_sessions_known") == 3, "sessions are known", timeout_s=60)
+        wait_sessions(second, 3, 2)
         assert telling.tell("g/fu-t/r", b'{"n":0}') == 0
         assert hearing.hear(1) == [b'{"n":0}']
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import mqtt5
@@ -11,6 +12,8 @@ import pytest
 from test_stream_peers import PeerHooks, publish
 
 from raw_client import RawClient, until
+from terrazzo.embedded.sessions.former import FormerSessions
+from terrazzo.embedded.sessions.leader_storage import LeaderStorage
 from terrazzo.embedded.sessions.log import SessionLog
 from terrazzo.ports.stream import LogUnavailable
 from terrazzo.replication.front_lease import FrontLease
@@ -18,6 +21,7 @@ from terrazzo.runtime.fronts.sessions import FrontSessions
 from terrazzo.times import now_us
 from terrazzo_adapters.jetstream import Connection, JetStreamKeyed, JetStreamQueues, JetStreamRecords
 from terrazzo_broker import Accept, Batch, Broker, BrokerSettings, ConnectRequest
+from terrazzo_broker.persistence import DiskStorage
 
 LASTS = {"clean_start": False, "session_expiry_interval": 600}
 
@@ -56,8 +60,18 @@ class Node:
     """A broker among several, as a front has it."""
 
     def __init__(
-        self, connection: Connection, name: str, others: list[Node], *, most_bytes: int = 1 << 20, **settings: Any
+        self,
+        connection: Connection,
+        name: str,
+        others: list[Node],
+        *,
+        most_bytes: int = 1 << 20,
+        folder: Path | None = None,
+        gone: frozenset[str] = frozenset(),
+        **settings: Any,
     ) -> None:
+        self.folder = folder  # of one that was alone before
+        self.gone = gone  # clients that were deleted since then
         self.name, self.others = name, others
         self.is_dead = False
         self.is_held = True  # by its lease, as far as it knows
@@ -87,16 +101,30 @@ class Node:
         self.sessions = FrontSessions(self.log, now_us, lambda: self.is_held)
         hooks = SessionHooks()
         hooks.node = self
-        self.broker = Broker(self._settings, hooks, self.sessions.storage)
-        self.log.attach(self.broker)
         storage = self.sessions.storage
+        former = None if self.folder is None else DiskStorage(self.folder)
+        self.broker = Broker(self._settings, hooks, storage if former is None else LeaderStorage(storage, former))
+        self.log.attach(self.broker)
         storage.feeder.attach(self.broker.core)
         self.sessions.takeover.attach(self.broker.core)
         works = (self.log.writers.work, self.log.sender.work, self.log.follow, self.log.follow_queues, self.log.work)
         self._tasks = [asyncio.create_task(work()) for work in (*works, storage.feeder.work, storage.work)]
         await asyncio.wait_for(self.log.loaded(), 30)
+        if former is not None:
+            self.moved = await self.move(former)
         self.port = await self.broker.listen_tcp("127.0.0.1", 0)
         return self
+
+    async def move(self, former: DiskStorage) -> int:
+        """Has the log have what the folder has."""
+        name = f"{self.name}-{self.lease.epoch}"
+        owner_of = self.owner_of
+        moving = FormerSessions(former, self.states, self.queues, name=name, owner_of=owner_of, now_us=now_us)
+        return await moving.move(self.broker.core)
+
+    def owner_of(self, client_id: str) -> str:
+        """As the hooks say."""
+        return "" if client_id in self.gone else client_id.partition("-")[0]
 
     async def kill(self) -> None:
         """As if its process were killed: nothing more leaves it; the others find it dead."""
@@ -132,12 +160,14 @@ class Node:
 
 @pytest.fixture
 async def node(connection: Connection) -> AsyncIterator[Callable[..., Any]]:
-    """Starts nodes: ``await node("a")``."""
+    """Starts nodes: ``await node("a")``; ``prepare`` is given one before it is started."""
     started: list[Node] = []
 
-    async def start(name: str, **settings: Any) -> Node:
+    async def start(name: str, *, prepare: Callable[[Node], None] | None = None, **settings: Any) -> Node:
         made = Node(connection, name, started, **settings)
         started.append(made)
+        if prepare is not None:
+            prepare(made)
         return await made.start()
 
     yield start

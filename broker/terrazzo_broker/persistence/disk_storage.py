@@ -203,6 +203,10 @@ class DiskStorage:
         self._commits.later()
         return lambda: self._forget_will(name)
 
+    def waiting_wills(self) -> list[tuple[str, PendingWill, int]]:
+        """Wills of clients that are not connected, each with the name that ``take_will`` takes, and when it is due."""
+        return [(name, pending, self.deadlines.due("w" + name) or 0) for name, pending in self._wills.items()]
+
     def _forget_will(self, name: str) -> None:
         if name in self._noted_wills:
             self._noted_wills.discard(name)

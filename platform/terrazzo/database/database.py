@@ -93,7 +93,8 @@ class Database:
 
         Raises:
             Fenced: another node has a newer epoch.
-            DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, or another version's database.
+            DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, another version's database, or one
+                that is not as far as the fence knows that it was.
         """
         named = "" if fence is None else fence.application_name
         database = cls(_engine(url, data_dir, create=upgrade, named=named), statement_s=statement_s, fence=fence)
@@ -215,6 +216,8 @@ class Database:
                         if self._fence is not None:
                             await self._fence.check(connection)
                         yield connection
+                    if self._fence is not None:
+                        self._fence.on_committed()
                 finally:
                     await connection.__aexit__(None, None, None)
             except _TRANSLATED as error:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from mqtt5 import ConnAckReasonCode
-from msgspec.structs import replace
 
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_drain import FrontDrain
 from terrazzo.embedded.front_log import FrontLog
 from terrazzo.embedded.hooks import PlatformHooks
-from terrazzo.embedded.sessions.takeover import SessionTakeover
 from terrazzo.ports.bus import DeliveryFate
-from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable
 from terrazzo.replication.front_events import (
     Connected,
     Disconnected,
@@ -28,14 +23,11 @@ from terrazzo.replication.front_events import (
     Ready,
     SendRequest,
 )
-from terrazzo.replication.holders import Holders, HolderSilent
-from terrazzo.sparse_log import SparseLog
+from terrazzo.replication.holders import Holders
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.presence import PresenceRegister
-from terrazzo_broker.hooks import Accept, Challenge, Client, ConnectRequest, Refuse, Verdict
+from terrazzo_broker.hooks import Client
 from terrazzo_broker.topics.names import matches
-
-_log = logging.getLogger(__name__)
 
 _REASON_CHARS = 200
 
@@ -45,52 +37,13 @@ _decode_request: Callable[[bytes], FrontRequest] = msgspec.msgpack.Decoder(Front
 class FrontHooks(PlatformHooks):
     """Terminals log in, report, are commanded and hear each other. The leader is told who is connected."""
 
-    def __init__(
-        self, *, log: FrontLog, holders: Holders, sessions: SessionTakeover, bus: EmbeddedBus, **parts: Any
-    ) -> None:
-        super().__init__(bus=bus, **parts)
-        self._sessions = sessions
+    def __init__(self, *, log: FrontLog, **parts: Any) -> None:
+        super().__init__(**parts)
         self._log = log
-        self._holders = holders
-        self._own_bus = bus
-        self._failure_log = SparseLog(_log)
 
-    async def authenticate(self, request: ConnectRequest) -> Verdict:
-        """As the platform's; whoever is let in is connected to no other front any more."""
-        return await self._alone(request, await super().authenticate(request))
-
-    async def _alone(self, request: ConnectRequest, verdict: Verdict) -> Verdict:
-        """Has a client id taken over before it is accepted; refuses it where that isn't certain."""
-        if isinstance(verdict, Challenge):
-            return Challenge(verdict.data, lambda data: self._proceed(request, verdict, data))
-        if not isinstance(verdict, Accept):
-            return verdict
-        if not isinstance(verdict.identity, TerminalLink):  # of whom nothing is kept
-            return replace(verdict, session_expiry_s=0)
-        if request.reauthentication:
-            return verdict
-        refusal = await take_over(self._holders, request.client_id, self._failure_log)
-        return refusal or await self._with_session(request, verdict)
-
-    async def _with_session(self, request: ConnectRequest, verdict: Accept) -> Verdict:
-        """Has the client's session here before it is let in, wherever it was."""
-        try:
-            await self._sessions.take(request.client_id, clean=request.clean_start, owner=verdict.owner)
-        except (LogFull, LogUnavailable, LogUnusable) as error:
-            self._failure_log.warning("%s can't log in: %s", request.client_id, error)
-            return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "it isn't known what waits for this client")
-        return verdict
-
-    async def _proceed(self, request: ConnectRequest, challenge: Challenge, data: bytes) -> Verdict:
-        return await self._alone(request, await challenge.proceed(data))
-
-    def on_connected(self, client: Client) -> None:
-        """As the platform's."""
-        super().on_connected(client)
-        if isinstance(client.identity, TerminalLink):
-            self._log.tell(connected(client))
-            if not self._holders.holds(client.client_id):  # another front has taken it over in the meantime
-                self._own_bus.end_taken_over(client.client_id)
+    def note_connected(self, client: Client) -> None:
+        """Tells the leader."""
+        self._log.tell(connected(client))
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """As the platform's."""
@@ -105,19 +58,6 @@ class FrontHooks(PlatformHooks):
         super().on_subscribed(client, filters)
         if isinstance(client.identity, TerminalLink) and _hears_commands(client.client_id, filters):
             self._log.tell(Ready(client.client_id))
-
-
-async def take_over(holders: Holders, client_id: str, failure_log: SparseLog) -> Refuse | None:
-    """Makes a client id this front's; the refusal where that isn't certain."""
-    try:
-        await holders.take(client_id)
-    except (HolderSilent, LogFull, LogUnavailable) as error:
-        failure_log.warning("%s can't log in: %s", client_id, error)
-        why = "it isn't known where else this client id is connected"
-        if isinstance(error, LogFull):
-            why = "there is no room to note where this client id is connected"
-        return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, why)
-    return None
 
 
 def connected(client: Client) -> Connected:

@@ -81,6 +81,7 @@ class FrontTerminals:
         on_ready: is told of a terminal that has subscribed to its commands.
         on_late_fate: is told what became of a message that this object knows nothing of: an earlier leader has sent
             it, or nobody said in time that it was sent.
+        is_alone: who logs in at this node has been ended at fronts before.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class FrontTerminals:
         end_older: Callable[[str, int], bool],
         on_ready: Callable[[str], None],
         on_late_fate: Callable[[str, bytes, DeliveryFate], None],
+        is_alone: bool = False,
     ) -> None:
         self.stats = stats
         self._calls = calls
@@ -104,6 +106,7 @@ class FrontTerminals:
         self._end_older = end_older
         presence.changes.listen(self._on_presence)
         self._on_late_fate = on_late_fate
+        self._is_alone = is_alone
         self._terminals: dict[str, _Elsewhere] = {}
         self._waiting: dict[str, dict[bytes, Callable[[DeliveryFate], None]]] = {}  # by uid: one or two of each
         self._requests: dict[str, deque[_Request]] = {}  # the same, by front
@@ -245,7 +248,8 @@ class FrontTerminals:
 
     def _have_ended(self, node: str, uid: str) -> None:
         """Has a front end a connection, as the terminal is connected to this node by now."""
-        self._request(_Request(node, uid, _encode(EndRequest(uid)), b"", lambda is_done: None, None))
+        if not self._is_alone:
+            self._request(_Request(node, uid, _encode(EndRequest(uid)), b"", lambda is_done: None, None))
 
     def _request(self, request: _Request) -> None:
         self._requests.setdefault(request.node, deque()).append(request)

@@ -10,6 +10,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.embedded.bus import ADMINISTRATIVE_ACTION, EmbeddedBus
+from terrazzo.embedded.shared_logins import SharedLogins
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals, make_tag
 from terrazzo.loop_pauses import Steps, at_once
@@ -27,7 +28,8 @@ class PlatformHooks:
     """Terminals log in, are held to their permissions, and have their reports stored.
 
     ``on_ready`` is called with the uid of a terminal that has subscribed. ``hears_sys`` says of which companies
-    terminals may have the broker's figures (``$SYS``), where their records grant that.
+    terminals may have the broker's figures (``$SYS``), where their records grant that. ``shared``: what follows a login
+    where there are several nodes that terminals connect to.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class PlatformHooks:
         on_ready: Callable[[str], None],
         bridges: EmbeddedBridges | None = None,
         hears_sys: Callable[[int], bool] = lambda company_id: False,
+        shared: SharedLogins | None = None,
     ) -> None:
         self._registry = registry
         self._login = login
@@ -56,6 +59,7 @@ class PlatformHooks:
         self._provisioning = provisioning
         self._on_ready = on_ready
         self._hears_sys = hears_sys
+        self._shared = shared
         self._routers: set[str] = set()  # connected terminals that may speak for others
         registry.terminal_changes.listen(self._on_record)
         registry.sharing_changes.listen(self._on_sharing)
@@ -67,7 +71,7 @@ class PlatformHooks:
             terminal = self._registry.terminal(request.client_id)
             if terminal is not None and terminal.encryption:
                 await self._seals.load()
-        return verdict
+        return verdict if self._shared is None else await self._shared.admit(request, verdict)
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
         """Reports only, under the full topic; stored before they are acknowledged."""
@@ -125,6 +129,12 @@ class PlatformHooks:
         self._activations.note(link.terminal, client.connected_us)
         if link.terminal.is_route:
             self._routers.add(client.client_id)
+        self.note_connected(client)
+        if self._shared is not None and not self._shared.holds(client.client_id):
+            self._bus.end_taken_over(client.client_id)  # another node has taken it over in the meantime
+
+    def note_connected(self, client: Client) -> None:
+        """Is told of each terminal that has connected; nothing is done here."""
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """Notes who is gone, and why."""

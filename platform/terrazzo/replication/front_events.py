@@ -65,7 +65,7 @@ class SendRequest(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class EndRequest(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Another front takes a client id over: its connection here is to end with 0x8E."""
+    """Another node takes a client id over: its connection here is to end with 0x8E."""
 
     uid: str
 
@@ -102,6 +102,13 @@ class HandOverAnswer(msgspec.Struct, frozen=True, array_like=True):
 def leader_calls(node: str) -> str:
     """Where a node is asked; no front's name has a full stop."""
     return f"node.{node}"
+
+
+def holder_calls(node: str) -> str:
+    """Where the holder of a client id is asked to end its connection: a front by its name, a leader at a place of its
+    own, as what serves its terminals begins later than what ``leader_calls`` asks."""
+    leader = node.removeprefix(leader_calls(""))
+    return node if leader == node else f"holder.{leader}"
 
 
 def leader_reads(node: str) -> str:

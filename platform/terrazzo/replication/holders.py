@@ -1,7 +1,8 @@
-"""Which front holds a client id: a record for each, changed by compare-and-set, so that one connection is there.
+"""Which node holds a client id: a record for each, changed by compare-and-set, so that one connection is there.
 
 Whoever takes a client id over asks its holder to end the connection first. A holder that doesn't answer is waited for
-until its lease is over, and declared dead then: it can acknowledge nothing any more.
+until its lease is over. A front is declared dead then: it can acknowledge nothing any more. A leader may go on where no
+other node has taken its lease: it ends what it has of the client id when it hears that it is connected elsewhere.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from terrazzo.ports.stream import RecordChanged, Records, Revision
+from terrazzo.replication.front_events import leader_calls
 from terrazzo.replication.front_lease import FRONT_PREFIX, decode_front
-from terrazzo.replication.lease import LeaseWatch
+from terrazzo.replication.lease import KEY, LeaseWatch, decode_lease
 
 _LOOK_S = 0.2  # or a tenth of the lease
 _ANSWER_S = 1.0  # or a quarter of it, within which a holder ends a connection: a lease is looked at all the while
 _MOST_LEASES = 2.0  # so many leases long the holder is waited for
 
 End = Callable[[str, str, float], Awaitable[bool]]
-"""Has a front end its connection of a client id within so many seconds; False where it doesn't answer."""
+"""Has a node end its connection of a client id within so many seconds; False where it doesn't answer."""
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """The front, and which of its starts."""
+    """The front, or the leader (``leader_calls``), and which of its starts."""
 
     node: str
     epoch: int
@@ -36,19 +38,19 @@ class HolderSilent(Exception):
 
 
 class Holders:
-    """The client ids that this front has, among those of all fronts.
+    """The client ids that this node has, among those of all.
 
     Args:
         clients: the records of client ids.
-        fronts: those of fronts.
-        own: this front.
+        nodes: those of fronts, and of the leader.
+        own: this node.
         clock: seconds of one steady clock.
     """
 
     def __init__(
         self,
         clients: Records,
-        fronts: Records,
+        nodes: Records,
         end: End,
         *,
         own: Holder,
@@ -56,7 +58,7 @@ class Holders:
         clock: Callable[[], float],
     ) -> None:
         self._clients = clients
-        self._fronts = fronts
+        self._nodes = nodes
         self._end = end
         self._own = own
         self._lease_s = lease_s
@@ -103,7 +105,7 @@ class Holders:
             holder = None if found is None else _holder(found)
             if holder is not None and holder != self._own and not await self._has_let_go(uid, holder, watch):
                 if self._clock() > ends_s:
-                    raise HolderSilent(f"the front {holder.node} doesn't answer, and its lease isn't over")
+                    raise HolderSilent(f"{_words(holder)} doesn't answer, and its lease isn't over")
                 await asyncio.sleep(self._look_s)
                 continue
             try:
@@ -119,7 +121,9 @@ class Holders:
         """Whether a holder has no connection of a client id any more, or is dead."""
         if holder.node == self._own.node:
             return True  # an earlier start of this front
-        found = await self._fronts.get(FRONT_PREFIX + holder.node)
+        if holder.node.startswith(leader_calls("")):
+            return await self._leader_has_let_go(uid, holder, watch)
+        found = await self._nodes.get(FRONT_PREFIX + holder.node)
         record = None if found is None else decode_front(found.value)
         if found is None or record is None or record.is_free or record.epoch != holder.epoch:
             return True
@@ -130,10 +134,23 @@ class Holders:
             return False
         dead = msgspec.structs.replace(record, is_free=True)
         try:
-            await self._fronts.put(FRONT_PREFIX + holder.node, msgspec.json.encode(dead), revision=found.revision)
+            await self._nodes.put(FRONT_PREFIX + holder.node, msgspec.json.encode(dead), revision=found.revision)
         except RecordChanged:
             return False  # it lives
         return True
+
+    async def _leader_has_let_go(self, uid: str, holder: Holder, watch: LeaseWatch) -> bool:
+        found = await self._nodes.get(KEY)
+        lease = None if found is None else decode_lease(found)
+        if lease is None or lease.is_free or (leader_calls(lease.node), lease.epoch) != (holder.node, holder.epoch):
+            return True
+        is_over = watch.may_take(found, self._clock())
+        return await self._end(holder.node, uid, self._answer_s) or is_over
+
+
+def _words(holder: Holder) -> str:
+    name = holder.node.removeprefix(leader_calls(""))
+    return f"the front {name}" if name == holder.node else f"the node {name}, which leads,"
 
 
 def _holder(found: Revision) -> Holder | None:

@@ -136,14 +136,15 @@ RETAINED = {
 }
 
 SESSIONS = {
-    "terrazzo_sessions_expired_total": Figure("expired", "Persistent sessions of all fronts that this node has ended"),
-    "terrazzo_sessions_orphaned_total": Figure("orphaned", "Sessions and wills of dead fronts that it took care of"),
+    "terrazzo_sessions_expired_total": Figure("expired", "Persistent sessions of all nodes that this one has ended"),
+    "terrazzo_sessions_orphaned_total": Figure("orphaned", "Sessions and wills of dead nodes that it took care of"),
     "terrazzo_sessions_wills_total": Figure("wills", "Wills from the log that this node has published"),
     "terrazzo_sessions_damaged_total": Figure("damaged", "Messages of sessions and wills that can't be read"),
 }
 
 SESSION_VIEW = {
-    "terrazzo_sessions_known": Figure("sessions", "Persistent sessions of all fronts"),
+    "terrazzo_sessions_known": Figure("sessions", "Persistent sessions of all nodes"),
+    "terrazzo_sessions_filters": Figure("filters", "Topic filters that these have subscribed to"),
     "terrazzo_sessions_waiting_messages": Figure("messages", "Messages in the log that wait for them"),
     "terrazzo_sessions_waiting_bytes": Figure("bytes", "Bytes of these"),
     "terrazzo_sessions_overflow_total": Figure("refused", "Messages for which a session, or its company, had no room"),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.crypto.key_file import remove_drafts
-from terrazzo.database.fence import Fence
+from terrazzo.database.fence import DatabasePosition, Fence
 from terrazzo.embedded.front_reader import FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminalsStats
 from terrazzo.embedded.peer_link import PeerLimits, PeerStats
@@ -36,6 +36,7 @@ from terrazzo.ports.stream import (
 )
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.replication.checked_bytes import FrameDamaged
+from terrazzo.replication.database_record import DatabaseRecords
 from terrazzo.replication.follower import Follower
 from terrazzo.replication.freshness import Freshness
 from terrazzo.replication.front_events import HandOver, HandOverAnswer, leader_calls
@@ -47,6 +48,7 @@ from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.cluster_metrics import CLUSTER, FRONT_TERMINALS, FRONTS, PEERS, READS, RETAINED, ClusterFigures
 from terrazzo.runtime.fronts.leader import Fronts
+from terrazzo.runtime.fronts.leader_sessions import open_leader_sessions
 from terrazzo.runtime.fronts.sessions import new_session_log, session_collectors
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.replica.leader import LeadersReads, own_url
@@ -90,6 +92,7 @@ class Node:
         self._follower: Follower | None = None
         self._leading: ReplicatedStore | None = None
         self._fronts = (FrontReaderStats(), FrontTerminalsStats())
+        self._renewed_s = 0.0  # when the last writing of the lease that succeeded began
         self._log_state = LogState("", 1, 0, 0, 0)
         self._failure_log = SparseLog(_log)
         self._successor = ""
@@ -251,6 +254,7 @@ class Node:
                 found = await lease.look()
                 if watch.may_take(found, clock()):
                     await kept.check()
+                    self._renewed_s = clock()
                     if await lease.take(found):
                         return found
                 record = None if found is None else decode_lease(found)
@@ -283,7 +287,7 @@ class Node:
             break
         self._leading = store
         self._repeat("trimming of the log", _TRIM_S, self._trim)
-        fence, fronts = Fence(section.name, section.node, epoch, self._lose), self._new_fronts(epoch)
+        fence, fronts = await self._new_fence(epoch), await self._new_fronts(epoch)
         read, known = self._fronts
         of_fronts = (StatsCollector(FRONTS, lambda: read), StatsCollector(FRONT_TERMINALS, lambda: known))
         retained = StatsCollector(RETAINED, lambda: fronts.retained.stats)
@@ -297,7 +301,12 @@ class Node:
 
         return replace(ports, open_store=opened)
 
-    def _new_fronts(self, epoch: int) -> Fronts:
+    async def _new_fence(self, epoch: int) -> Fence:
+        section, kept = self._config.cluster, DatabaseRecords(self._the_stream.records, now_us)
+        position = DatabasePosition((await self._again(kept.read)).reached, kept.keep)
+        return Fence(section.name, section.node, epoch, self._lose, position)
+
+    async def _new_fronts(self, epoch: int) -> Fronts:
         stream, lease_s, name = self._the_stream, self._config.cluster.lease_s, leader_calls(self._config.cluster.node)
         peers = Peers(
             stream.calls,
@@ -316,26 +325,33 @@ class Node:
             now_us=now_us,
             stats=RetainedStats(),
         )
-        queued = self._config.limits.queued_bytes
-        sessions = new_session_log(stream, name, epoch, owner_bytes=queued, may_do_without=True)
+        limits = self._config.limits
+        sessions = new_session_log(stream, name, epoch, owner_bytes=limits.queued_bytes, may_do_without=True)
+        shared = await open_leader_sessions(
+            stream, sessions, self._again, limits=limits, lease_s=lease_s, is_held=lambda: self._is_held
+        )
         logged = (stream.reports, stream.records, stream.calls)
-        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers, retained, sessions)
+        return Fronts(*logged, epoch, lease_s, self._lose, *self._fronts, name, peers, retained, sessions, shared)
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether nobody can have taken this node's lease by now."""
+        return asyncio.get_running_loop().time() - self._renewed_s < self._config.cluster.lease_s
 
     def _renewal(self, lease: Lease) -> Callable[[], Awaitable[None]]:
         clock = asyncio.get_running_loop().time
-        renewed_s = clock()
 
         async def renew() -> None:
-            nonlocal renewed_s
+            began_s = clock()
             try:
                 await lease.renew()
-                renewed_s = clock()
+                self._renewed_s = began_s
             except LeaseLost as error:
                 self._lose(str(error))
             except LogUnavailable as error:
                 self._failure_log.warning("the lease is not renewed: %s", error)
-                if clock() - renewed_s > max(_ISOLATED_S, 3 * self._config.cluster.lease_s):
-                    self._lose(f"the log has not answered for {clock() - renewed_s:.0f} s")
+                if clock() - self._renewed_s > max(_ISOLATED_S, 3 * self._config.cluster.lease_s):
+                    self._lose(f"the log has not answered for {clock() - self._renewed_s:.0f} s")
 
         return renew
 

@@ -51,10 +51,7 @@ from terrazzo.runtime.assembly.views import start_views
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.certificate_watch import LOOK_S
 from terrazzo.runtime.descriptors import prepare_descriptors
-from terrazzo.runtime.fronts.leader import Fronts, start_fronts
-from terrazzo.runtime.fronts.peers import attach_peers, start_peers
-from terrazzo.runtime.fronts.retained import attach_retained, start_retained
-from terrazzo.runtime.fronts.sessions import attach_sessions, start_sessions
+from terrazzo.runtime.fronts.leader import Fronts, attach_fronts, begin_fronts, start_fronts
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
@@ -183,9 +180,7 @@ class Platform:
     async def _start_terminals(self, logins: Logins) -> Terminals:
         fronts = self._ports.fronts
         if fronts is not None:
-            start_peers(fronts.peers, fronts.calls, self._lifetime, name=fronts.name, lease_s=fronts.lease_s)
-            start_retained(fronts.retained, self._lifetime)
-            start_sessions(fronts.sessions, self._lifetime)
+            begin_fronts(fronts, self._lifetime)
         terminals = await start_terminals(
             self.config,
             self._lifetime,
@@ -193,12 +188,11 @@ class Platform:
             limiter=logins.of_terminals,
             messaging=self.messaging,
             bridges_of=self._new_bridges,
+            shared=None if fronts is None else fronts.shared,
         )
         if fronts is not None:
             bus, registry = self.messaging.bus, self.metadata.registry
-            attach_peers(fronts.peers, bus, terminals.broker)
-            await attach_retained(fronts.retained, self._lifetime, bus, terminals.broker, ends_of=registry)
-            await attach_sessions(fronts.sessions, self._lifetime, bus, terminals.broker, lease_s=fronts.lease_s)
+            await attach_fronts(fronts, self._lifetime, bus=bus, broker=terminals.broker, registry=registry)
         return terminals
 
     async def _listen(self, gateway: GatewayServers, campaigns: CampaignRunner) -> ListenAddresses:

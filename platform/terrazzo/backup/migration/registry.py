@@ -32,7 +32,7 @@ PROGRESS = sa.Table(
 """The table of a half-done target: the migration's ``id``, and by table the last key that is there."""
 
 _ID = "id"
-_BESIDE = {PROGRESS.name, "alembic_version", "terrazzo_leader"}
+_BESIDE = {PROGRESS.name, "alembic_version", "terrazzo_leader", "terrazzo_position"}
 _SEQUENCE = sa.text("SELECT pg_get_serial_sequence(:table, 'id')")
 
 

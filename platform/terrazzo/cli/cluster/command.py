@@ -13,11 +13,13 @@ from terrazzo.cli.cluster.reading import clustered, open_log, read_status
 from terrazzo.cli.options import ConfigOption, DataOption, JsonOption
 from terrazzo.cli.shown import cell, print_json, say
 from terrazzo.config.sections import Config, ConfigError
+from terrazzo.times import format_iso
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from terrazzo.cli.cluster.reading import ClusterStatus
+    from terrazzo.replication.database_record import DatabaseRecord
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +29,7 @@ def register(app: typer.Typer) -> None:
     commands.command("drain")(drain)
     commands.command("forget")(forget)
     commands.command("begin-anew")(begin_anew)
+    commands.command("accept-database")(accept_database)
     app.add_typer(commands, name="cluster")
 
 
@@ -67,6 +70,18 @@ def begin_anew(as_json: JsonOption = False, config: ConfigOption = None, data: D
         say(f"This node had the log up to frame {sequence:,}. Now set cluster.name to a new name, and start it.")
 
 
+def accept_database(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
+    """Go on with a database that went back to an older state, or is another one; docs/scaling.md says when."""
+    found = asyncio.run(_accept_database(clustered(config, data)))
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    elif found.reached:
+        say(f"The database was at position {found.reached:,}, {format_iso(found.at_us)}.")
+        say("The next node that leads takes it as it is.")
+    else:
+        say("Nothing was remembered of the database. The next node that leads takes it as it is.")
+
+
 async def _forget(config: Config, node: str) -> bool:
     """Deletes the record of a node, or else of a front; whether it is a front."""
     from terrazzo.replication.front_lease import FRONT_PREFIX
@@ -85,6 +100,22 @@ async def _forget(config: Config, node: str) -> bool:
     finally:
         await stream.close()
     return is_front
+
+
+async def _accept_database(config: Config) -> DatabaseRecord:
+    """Forgets how far the database was; what was remembered of that."""
+    from terrazzo.replication.database_record import KEY, decode_database_record
+
+    leads = [each.node for each in (await read_status(config)).nodes if each.state == "leads"]
+    if leads:
+        raise ConfigError(f"node: {leads[0]!r} is there and leads: end it first")
+    stream = await open_log(config)
+    try:
+        record = await stream.records.get(KEY)
+        await stream.records.delete(KEY)
+    finally:
+        await stream.close()
+    return decode_database_record(None if record is None else record.value)
 
 
 async def _begin_anew(config: Config) -> int:
@@ -123,6 +154,9 @@ def _print(found: ClusterStatus) -> None:
     used = found.log_bytes / 2**20
     console.print(cell(f"log: frames {found.log_first:,} to {found.log_last:,}, {used:,.1f} MiB, {found.sync}"))
     _print_servers(found, console)
+    database = found.database
+    if database is not None:
+        console.print(cell(f"database: position {database.reached:,}, {format_iso(database.at_us)}"))
     console.print(table)
     if found.fronts:
         _print_fronts(found, console)

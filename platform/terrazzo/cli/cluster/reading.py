@@ -72,8 +72,16 @@ class ReportsStatus(msgspec.Struct, frozen=True):
     behind: int | None = None
 
 
+class DatabaseStatus(msgspec.Struct, frozen=True):
+    """How far the database is known to be: a number that rises with what is committed, and when it was committed."""
+
+    reached: int
+    at_us: int
+
+
 class ClusterStatus(msgspec.Struct, frozen=True):
-    """What ``terrazzo cluster status`` shows; ``reports`` is null where there never was a front."""
+    """What ``terrazzo cluster status`` shows; ``reports`` is null where there never was a front, ``database`` where
+    nothing was remembered."""
 
     cluster: str
     epoch: int
@@ -87,6 +95,7 @@ class ClusterStatus(msgspec.Struct, frozen=True):
     fronts: list[FrontStatus]
     servers: list[ServerStatus] = []
     reports: ReportsStatus | None = None
+    database: DatabaseStatus | None = None
 
 
 def clustered(config: ConfigOption, data: DataOption) -> Config:
@@ -103,6 +112,8 @@ def clustered(config: ConfigOption, data: DataOption) -> Config:
 
 async def read_status(config: Config) -> ClusterStatus:
     """Asks the log; raises ``ConfigError`` where it doesn't answer."""
+    from terrazzo.replication.database_record import KEY as DATABASE
+    from terrazzo.replication.database_record import decode_database_record
     from terrazzo.replication.front_lease import fronts_of
     from terrazzo.replication.lease import KEY, decode_lease
     from terrazzo.replication.members import members_of
@@ -117,6 +128,7 @@ async def read_status(config: Config) -> ClusterStatus:
         await stream.close()
     lease = None if found is None else decode_lease(found)
     leader = "" if lease is None or lease.is_free else lease.node
+    known = decode_database_record(records.get(DATABASE))
     stored = max((each.fronts_sequence for each in members if each.node == leader), default=-1)
     return ClusterStatus(
         cluster=config.cluster.name,
@@ -154,6 +166,7 @@ async def read_status(config: Config) -> ClusterStatus:
         ],
         servers=[ServerStatus(each.name, _state_of(each), each.lag) for each in log.servers],
         reports=None if reports is None else _of_reports(reports, stored),
+        database=DatabaseStatus(known.reached, known.at_us) if known.reached else None,
     )
 
 

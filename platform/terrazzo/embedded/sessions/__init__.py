@@ -7,6 +7,8 @@ record_writer changes one record of the log, as long as nobody else does
 journal       a session whose state is in the log, and what is written of it
 feeder        hands a session what waits for it in the log
 storage       ``LogStorage``: the broker's storage at a front
+leader_storage ``LeaderStorage``: that of a leader, whose folder has what is retained
+former        moves what a folder has of sessions into the log
 log           ``SessionLog``: follows the log; what runs out, and what dead nodes have left
 ============= =====================================================================
 """

@@ -109,7 +109,7 @@ class LoggedSession(Session):
             epoch=epoch if is_here else 0,
             expiry_s=self.expiry_s,
             expires_us=0 if is_here else self.expires_us,
-            subscriptions=[_as_stored(each) for each in self.subscriptions.values()],
+            subscriptions=[stored_subscription(each) for each in self.subscriptions.values()],
             received=[identifier for identifier, batch in self.incoming.items() if batch is None],
             handled=self.fed if first is None else place_of_message(first) - 1,
             sent=[
@@ -295,7 +295,8 @@ def subscription_of(given: SessionSubscription) -> TopicSubscription:
     )
 
 
-def _as_stored(given: TopicSubscription) -> SessionSubscription:
+def stored_subscription(given: TopicSubscription) -> SessionSubscription:
+    """A subscription as the log has it."""
     return SessionSubscription(
         given.filter,
         given.qos,

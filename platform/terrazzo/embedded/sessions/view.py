@@ -28,6 +28,7 @@ class ViewStats(msgspec.Struct):
     """How it is now, and counters since the start."""
 
     sessions: int = 0  # of all nodes
+    filters: int = 0  # topic filters that they have subscribed to
     messages: int = 0  # that wait in the log, for all of them
     bytes: int = 0  # of these
     refused: int = 0  # messages that a session, or its company, had no room for
@@ -176,7 +177,9 @@ class SessionView:
         known.messages = sum(each.messages for each in known.groups)
         known.size = sum(each.size for each in known.groups)
         self._count(known, 1)
+        self.stats.filters -= len(known.filters)
         self._subscribe(known, record)
+        self.stats.filters += len(known.filters)
         if record is None and not known.groups:
             del self._sessions[client_id]
         return before - len(known.groups)

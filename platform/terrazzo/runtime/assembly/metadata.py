@@ -44,6 +44,7 @@ from terrazzo.runtime.lifetime import Lifetime
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
+_MOVE_S = 1.0
 _CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then others' changes have been ignored for too long
 
 
@@ -79,6 +80,8 @@ async def open_metadata(
     url, statement_s = config.database.url, config.limits.statement_s
     database = await Database.open(url, data_dir=folder, statement_s=statement_s, fence=fence)
     lifetime.push_async_callback(database.close)
+    if fence is not None:
+        _keep_position(fence, database, lifetime)
     changes = ChangeWatcher(database)
     await changes.start()
     secrets = await _open_secrets(config, database)
@@ -124,6 +127,12 @@ async def open_metadata(
         retention=_start_retention(config, database, event_quotas, lifetime, clock=clock),
         first_admin=first_admin,
     )
+
+
+def _keep_position(fence: Fence, database: Database, lifetime: Lifetime) -> None:
+    move_on = partial(fence.move_on, database.engine)
+    moving = lifetime.tasks.repeat("position of the database", _MOVE_S, move_on, OnFailure.RESTART)
+    lifetime.push_async_callback(moving.stop)
 
 
 async def _open_unfinished_imports(database: Database, entities: Entities, lifetime: Lifetime) -> UnfinishedImports:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,6 +20,7 @@ from terrazzo.embedded.broker_tasks import BrokerTasks
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.client_trust import ClientTrust
 from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
+from terrazzo.embedded.shared_logins import SharedLogins
 from terrazzo.errors import Unavailable
 from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.metadata.company_limits import CompanyLimits
@@ -37,10 +38,19 @@ from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
-from terrazzo_broker.storage import StorageError
+from terrazzo_broker.storage import Storage, StorageError
 
 _DRAIN_S = 3.0  # to commit what was taken
 _GOODBYE_S = 1.5  # to close connections, and to commit their wills; all in all within 10 s
+
+
+class SharedSessions(Protocol):
+    """What clients of this node's broker share with those of other nodes."""
+
+    logins: SharedLogins
+
+    def storage(self, folder: DiskStorage) -> Storage:
+        """That of the broker, which has a folder of its own as well."""
 
 
 class Terminals(msgspec.Struct, frozen=True):
@@ -63,20 +73,23 @@ async def start_terminals(
     limiter: LoginLimiter,
     messaging: TerminalMessaging,
     bridges_of: Callable[[EmbeddedBridges], Sequence[Bridge]],
+    shared: SharedSessions | None = None,
 ) -> Terminals:
     """Makes and starts the broker and all around it, except the broker's listeners.
+
+    ``shared``: of several nodes that terminals connect to.
 
     Raises:
         ConfigError, Unavailable: a bridge can't be made; the broker's folder can't be used.
     """
-    shared: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "registry": metadata.registry,
         "ingest": messaging.ingest,
         "presence": messaging.presence,
         "seals": messaging.seals,
         "bus": messaging.bus,
     }
-    local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
+    local = EmbeddedBridges(load_broker_id(config.data_dir), **parts)
     bridges = bridges_of(local)
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
     provisioning = new_provisioning(config, metadata.registry, metadata.registration, messaging.bus)
@@ -85,10 +98,10 @@ async def start_terminals(
     unknown = UnknownTerminals(metadata.registry)
     login.unknown.listen(unknown.note)
     login.refused.listen(unknown.note_refused)
-    shared["hears_sys"] = _hearers_of_sys(config)
-    shared["provisioning"] = provisioning
-    hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=messaging.on_ready, **shared)
-    broker = _open_broker(config, lifetime, hooks, messaging.refusals)
+    parts |= {"hears_sys": _hearers_of_sys(config), "provisioning": provisioning}
+    parts["shared"] = None if shared is None else shared.logins
+    hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=messaging.on_ready, **parts)
+    broker = _open_broker(config, lifetime, hooks, messaging.refusals, shared)
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
@@ -173,8 +186,15 @@ async def start_refusals(lifetime: Lifetime, refusals: RefusalJournal, login: Te
     login.refused.listen(refusals.on_login_refused)
 
 
-def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks, refusals: RefusalJournal) -> Broker:
-    storage = DiskStorage(config.data_dir / "broker")
+def _open_broker(
+    config: Config,
+    lifetime: Lifetime,
+    hooks: PlatformHooks,
+    refusals: RefusalJournal,
+    shared: SharedSessions | None,
+) -> Broker:
+    folder = DiskStorage(config.data_dir / "broker")
+    storage = folder if shared is None else shared.storage(folder)
     connections = config.limits.connections
     try:
         tasks = BrokerTasks(lifetime.tasks)

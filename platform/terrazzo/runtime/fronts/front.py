@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.config.sections import Config, ConfigError
@@ -22,10 +21,8 @@ from terrazzo.embedded.peers import Peers
 from terrazzo.embedded.retained_log import RetainedLog, RetainedStats
 from terrazzo.ports.stream import LogUnavailable, LogUnusable, Records
 from terrazzo.ports.tasks import OnFailure, Tasks
-from terrazzo.replication.front_events import EndRequest, FrontAnswer
 from terrazzo.replication.front_lease import FOLLOWED, FrontLease
-from terrazzo.replication.holders import Holder, Holders
-from terrazzo.replication.in_frame import most_in_frame
+from terrazzo.replication.holders import Holder
 from terrazzo.replication.members import NodeTaken
 from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
@@ -40,6 +37,8 @@ from terrazzo.runtime.fronts.retained import attach_retained, start_retained
 from terrazzo.runtime.fronts.sessions import (
     FrontSessions,
     attach_sessions,
+    check_room,
+    new_holders,
     new_session_log,
     session_collectors,
     start_sessions,
@@ -104,7 +103,7 @@ class Front:
             self._lifetime.push_async_callback(stream.close)
             await self._again(stream.reports.open)
             await self._again(stream.clients.open)
-            self._check_room(stream.reports.most_bytes)
+            check_room(stream.reports.most_bytes, config.limits)
             lease = await self._claim(stream)
         except (LogUnusable, NodeTaken) as error:
             raise ConfigError(str(error)) from None
@@ -117,7 +116,8 @@ class Front:
             stats=self._stats,
             is_held=lambda: lease.is_held,
         )
-        holders = self._new_holders(stream, lease)
+        lease_s = config.cluster.lease_s
+        holders = new_holders(stream, Holder(config.cluster.node, lease.epoch), lease_s=lease_s)
         peers, retained = self._start_peers(stream, lease), self._start_retained(stream, lease)
         sessions = self._start_sessions(stream, lease)
         terminals = await start_front_terminals(
@@ -134,7 +134,6 @@ class Front:
         self._state = "it reads what is retained"
         await attach_retained(retained, self._lifetime, terminals.bus, terminals.broker)
         self._state = "it reads sessions"
-        lease_s = config.cluster.lease_s
         await attach_sessions(sessions.log, self._lifetime, terminals.bus, terminals.broker, lease_s=lease_s)
         page.add_collectors(self._collectors(stream, terminals, retained, sessions))
         drain = self._start_drain(terminals)
@@ -181,20 +180,6 @@ class Front:
         remove_drafts(folder)
         return self._config.with_connections(plan.connections)
 
-    def _check_room(self, most_bytes: int) -> None:
-        """Refuses servers whose messages are too small for the largest report.
-
-        Raises:
-            ConfigError: names the keys.
-        """
-        limits = self._config.limits
-        needed = most_in_frame(limits.mqtt_packet_bytes, limits.topic_bytes)
-        if most_bytes < needed:
-            raise ConfigError(
-                f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may take {needed:,}"
-                " with its topic: set max_payload to 8MB, or limits.mqtt_packet_bytes or limits.topic_bytes to less"
-            )
-
     async def _claim(self, stream: Stream) -> FrontLease:
         section, clock = self._config.cluster, asyncio.get_running_loop().time
         self._state = "it waits until an earlier start of it is over"
@@ -217,20 +202,6 @@ class Front:
         draining = self.tasks.spawn("drain of this front", drain.work, OnFailure.RESTART)
         self._lifetime.push_async_callback(draining.stop)
         return drain
-
-    def _new_holders(self, stream: Stream, lease: FrontLease) -> Holders:
-        async def end(node: str, uid: str, timeout_s: float) -> bool:
-            """Has another front end a connection."""
-            try:
-                body = msgspec.msgpack.encode(EndRequest(uid))
-                answer = await stream.calls.ask(node, body, timeout_s=timeout_s)
-                return msgspec.msgpack.decode(answer, type=FrontAnswer).is_done
-            except (LogUnavailable, msgspec.MsgspecError):
-                return False
-
-        section, clock = self._config.cluster, asyncio.get_running_loop().time
-        own = Holder(section.node, lease.epoch)
-        return Holders(stream.clients, stream.records, end, own=own, lease_s=section.lease_s, clock=clock)
 
     def _start_peers(self, stream: Stream, lease: FrontLease) -> Peers:
         section = self._config.cluster

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from terrazzo.domain.registry import Registry
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_reader import SOURCE, FrontReader, FrontReaderStats
 from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStats
 from terrazzo.embedded.peers import Peers
@@ -30,8 +31,13 @@ from terrazzo.replication.front_lease import FOLLOWED, FRONT_PREFIX, decode_fron
 from terrazzo.replication.in_position import IN_NOTE, InPosition, read_in_position
 from terrazzo.replication.lease import LeaseWatch
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
+from terrazzo.runtime.fronts.leader_sessions import LeaderSessions
+from terrazzo.runtime.fronts.peers import attach_peers, start_peers
+from terrazzo.runtime.fronts.retained import attach_retained, start_retained
+from terrazzo.runtime.fronts.sessions import attach_sessions, start_sessions
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.sparse_log import SparseLog
+from terrazzo_broker.broker import Broker
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +61,33 @@ class Fronts(msgspec.Struct, frozen=True):
     peers: Peers
     retained: RetainedLog
     sessions: SessionLog
+    shared: LeaderSessions | None  # of this node's own clients; None: they keep them here
+
+
+def begin_fronts(fronts: Fronts, lifetime: Lifetime) -> None:
+    """Starts what tells other nodes, before there is a broker: what happens while that one closes is told, too."""
+    start_peers(fronts.peers, fronts.calls, lifetime, name=fronts.name, lease_s=fronts.lease_s)
+    start_retained(fronts.retained, lifetime)
+    start_sessions(fronts.sessions, lifetime)
+
+
+async def attach_fronts(
+    fronts: Fronts, lifetime: Lifetime, *, bus: EmbeddedBus, broker: Broker, registry: Registry
+) -> None:
+    """Has the broker's clients hear those at other nodes, and share with them what is retained and what sessions have;
+    nobody is let in before."""
+    attach_peers(fronts.peers, bus, broker)
+    await attach_retained(fronts.retained, lifetime, bus, broker, ends_of=registry)
+    if fronts.shared is not None:
+        fronts.shared.attach(broker, bus, lifetime)
+    await attach_sessions(fronts.sessions, lifetime, bus, broker, lease_s=fronts.lease_s, ends_of=registry)
+    if fronts.shared is not None:
+
+        def owner_of(client_id: str) -> str:
+            terminal = registry.terminal(client_id)
+            return "" if terminal is None else terminal.owner
+
+        await fronts.shared.move_former(broker, owner_of)
 
 
 def start_fronts(
@@ -117,6 +150,7 @@ def _new_terminals(fronts: Fronts, messaging: TerminalMessaging, registry: Regis
         end_older=messaging.bus.end_older,
         on_ready=messaging.on_ready,
         on_late_fate=messaging.commands.on_late_fate,
+        is_alone=fronts.shared is not None,
     )
     messaging.bus.elsewhere = messaging.commands.elsewhere = terminals
     return terminals

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import logging
-from asyncio import timeout
+from asyncio import get_running_loop, timeout
 from collections.abc import Callable
 
+import msgspec
+
+from terrazzo.config.limits import LimitsSection
+from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.sessions.log import SessionLog
 from terrazzo.embedded.sessions.storage import LogStorage
 from terrazzo.embedded.sessions.takeover import SessionTakeover
+from terrazzo.ports.stream import LogUnavailable, LogUnusable
 from terrazzo.ports.tasks import OnFailure
+from terrazzo.replication.front_events import EndRequest, FrontAnswer, holder_calls
+from terrazzo.replication.holders import Holder, Holders
+from terrazzo.replication.in_frame import most_in_frame
 from terrazzo.runtime.assembly.collectors import StatsCollector
 from terrazzo.runtime.cluster_metrics import SESSION_QUEUES, SESSION_RECORDS, SESSION_VIEW, SESSIONS
 from terrazzo.runtime.lifetime import Lifetime
@@ -21,6 +29,20 @@ from terrazzo_broker.broker import Broker
 _log = logging.getLogger(__name__)
 
 _LAST_S = 1.5  # for what was published last
+
+
+def check_room(most_bytes: int, limits: LimitsSection) -> None:
+    """Refuses servers whose messages (their bodies) are too small for the largest report.
+
+    Raises:
+        LogUnusable: names the keys.
+    """
+    needed = most_in_frame(limits.mqtt_packet_bytes, limits.topic_bytes)
+    if most_bytes < needed:
+        raise LogUnusable(
+            f"stream.url: the servers' max_payload leaves {most_bytes:,} bytes, and a report may take {needed:,}"
+            " with its topic: set max_payload to 8MB, or limits.mqtt_packet_bytes or limits.topic_bytes to less"
+        )
 
 
 def new_session_log(
@@ -58,10 +80,33 @@ def start_sessions(sessions: SessionLog, lifetime: Lifetime) -> None:
     lifetime.push_async_callback(_send_last, sessions)
 
 
+def new_holders(stream: Stream, own: Holder, *, lease_s: float) -> Holders:
+    """The client ids of this node, among those of all."""
+
+    async def end(node: str, uid: str, timeout_s: float) -> bool:
+        """Has another node end a connection."""
+        try:
+            body = msgspec.msgpack.encode(EndRequest(uid))
+            answer = await stream.calls.ask(holder_calls(node), body, timeout_s=timeout_s)
+            return msgspec.msgpack.decode(answer, type=FrontAnswer).is_done
+        except (LogUnavailable, msgspec.MsgspecError):
+            return False
+
+    clock = get_running_loop().time
+    return Holders(stream.clients, stream.records, end, own=own, lease_s=lease_s, clock=clock)
+
+
 async def attach_sessions(
-    sessions: SessionLog, lifetime: Lifetime, bus: EmbeddedBus, broker: Broker, *, lease_s: float
+    sessions: SessionLog,
+    lifetime: Lifetime,
+    bus: EmbeddedBus,
+    broker: Broker,
+    *,
+    lease_s: float,
+    ends_of: Registry | None = None,
 ) -> None:
-    """Has a broker queue for the sessions of all, from the return on, and this node do what is due."""
+    """Has a broker queue for the sessions of all, from the return on, and this node do what is due. ``ends_of``: it
+    ends those of terminals that are not in the registry any more; None: another node does."""
     sessions.attach(broker)
     bus.holders.append(sessions.sender)
     bus.session_ends = sessions.end
@@ -74,10 +119,14 @@ async def attach_sessions(
     looking = lifetime.tasks.repeat("sessions of dead nodes", lease_s / 3, sessions.look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
     await sessions.loaded()
+    for record in [] if ends_of is None else list(sessions.view.records()):
+        terminal = ends_of.terminal(record.client_id)  # type: ignore[union-attr]
+        if terminal is None or terminal.owner != record.owner:
+            sessions.end(record.client_id)
 
 
 class FrontSessions:
-    """The sessions of a front's broker: its storage, and how it takes them over. ``is_held``: as ``LogStorage`` has."""
+    """The sessions of a broker: its storage, and how it takes them over. ``is_held``: as ``LogStorage`` has."""
 
     def __init__(self, sessions: SessionLog, clock: Callable[[], int], is_held: Callable[[], bool]) -> None:
         self.log = sessions

@@ -19,6 +19,7 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.front_hooks import FrontHooks, roll
 from terrazzo.embedded.front_log import FrontLog, NoStore
 from terrazzo.embedded.peers import Peers
+from terrazzo.embedded.shared_logins import SharedLogins
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals
@@ -98,8 +99,7 @@ async def start_front_terminals(
         provisioning=provisioning,
         on_ready=lambda uid: None,
         log=log,
-        holders=holders,
-        sessions=sessions.takeover,
+        shared=SharedLogins(holders, sessions.takeover),
     )
     broker = _new_broker(config, lifetime, hooks, refusals, sessions.storage)
     sessions.attach(broker, lifetime)

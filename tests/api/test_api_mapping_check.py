@@ -80,7 +80,9 @@ async def test_the_latest_reports_go_through_a_draft(rig) -> None:
     assert [each["values"] for each in messages[:2]] == [{"T": 711}, {"T": 712}]
     assert (messages[0]["topic"], messages[0]["payload"]) == ("g/g1/r", {"t": 711})
     assert (messages[-1]["terminal_id"], messages[-1]["values"]) == ("g2", {})
-    assert "not an object" in messages[-1]["problem"]
+    assert messages[-1]["problem"] == "the payload is an array, not an object of points"
+    assert messages[-1]["told"] == {"code": "payload_no_object", "parameters": {"got": "an array"}}
+    assert "told" not in messages[0]
     assert checked["variables"] == {"T": 729}
     assert (await rig.call("check_mapping", **fields))["messages"] == []
     for who, wrong in (("stranger", {}), ("admin", {"terminal_list": None}), ("admin", {"latest": 101})):

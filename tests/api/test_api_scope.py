@@ -204,6 +204,7 @@ SPECIAL: dict[str, Special] = {
         for by in ("", "_by_day")
     },
     **{f"{verb}_statistics{what}": Special(fields=_STATISTICS) for verb, what in _RESULTS},
+    "get_recompute_progress": Special(fields={"script_uid": "@statistics"}, unmarked="numbers only"),
     **{f"{verb}_calculate{what}": Special(fields=_CALCULATE) for verb, what in _RESULTS[:2]},
     **dict.fromkeys(
         ("get_balance_result_list", "get_last_balance_result"), Special(unmarked="numbers, and uids of scripts")

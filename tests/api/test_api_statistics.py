@@ -192,7 +192,12 @@ async def test_periods_are_computed_again_on_demand(tmp_path: Path) -> None:
         await filled.rig.services.store.append([late])  # behind the back of the ingest
         request = {"script_uid": filled.script["uid"], "start_time": "2026-03-01 00:00:00"}
         await filled.rig.call("recompute_statistics", end_time="2026-03-01 00:00:01", **request)
+        asked = {"script_uid": filled.script["uid"]}
+        (left,) = (await filled.rig.call("get_recompute_progress", "viewer", **asked))["objects"]
+        assert (left["object_id"], left["ranges"], left["seconds"]) == (filled.object_id, 1, 1.0)
+        assert left["start_time"][:10] == "2026-03-01"
         await filled.rig.services.analysis.work()
+        assert await filled.rig.call("get_recompute_progress", **asked) == {"objects": []}
         day = await filled.rig.call("get_last_statistics", script_uid=filled.script["uid"], type=2)
         assert values(day["data"])["N"] == "49"
         (told, *_) = (await filled.rig.call("get_audit_list", entity="statistics"))["data"]

@@ -22,7 +22,16 @@ from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.current_periods import RunningResults
 from terrazzo.analysis.late_records import PREFIX, LateMarks, LateSpan, joined
 from terrazzo.analysis.periods import Calendar, PeriodType
-from terrazzo.analysis.progress import ScriptProgress, Todo, add_todo, load_progress, next_todos, save_progress
+from terrazzo.analysis.progress import (
+    Remaining,
+    ScriptProgress,
+    Todo,
+    add_todo,
+    load_progress,
+    next_todos,
+    remaining_todos,
+    save_progress,
+)
 from terrazzo.analysis.queries import ResultQueries
 from terrazzo.analysis.results import forget_script
 from terrazzo.analysis.scripts import Job, Script, ScriptCatalogue, ScriptKind
@@ -370,6 +379,11 @@ class Analysis:
                 await add_todo(connection, Job(ScriptKind.STATISTICS, script_id, object_id), start_us, end_us)
             await write_entries(connection, [entry], self._context.clock())
         self._has_todos = True
+
+    async def remaining(self, kind: ScriptKind, script_id: int) -> list[Remaining]:
+        """What a script has still to compute again, by object; empty: all of it is done."""
+        async with self._context.database.reading() as connection:
+            return await remaining_todos(connection, kind, script_id)
 
     def script(self, kind: ScriptKind, script_id: int) -> Script | None:
         """The script with this id."""

@@ -74,6 +74,30 @@ async def finish_todo(connection: AsyncConnection, todo: Todo, done_us: int) -> 
         await connection.execute(ANALYSIS_TODO.update().where(mine).values(start_us=done_us))
 
 
+class Remaining(NamedTuple):
+    """What is still to be computed again on an object: so many ranges from first to last, and how long they are."""
+
+    object_id: int
+    start_us: int
+    end_us: int
+    ranges: int
+    length_us: int
+
+
+async def remaining_todos(connection: AsyncConnection, kind: ScriptKind, script_id: int) -> list[Remaining]:
+    """What a script has still to compute again, an object each, by its id."""
+    todo = ANALYSIS_TODO.c
+    length_us = sa.func.sum(todo.end_us - todo.start_us)
+    query = (
+        sa.select(todo.object_id, sa.func.min(todo.start_us), sa.func.max(todo.end_us), sa.func.count(), length_us)
+        .where(todo.kind == kind, todo.script_id == script_id)
+        .group_by(todo.object_id)
+        .order_by(todo.object_id)
+    )
+    rows = (await connection.execute(query)).all()
+    return [Remaining(*row[:4], int(row[4])) for row in rows]
+
+
 async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[Todo]:
     """The oldest that belong to one of these jobs, at most one a job; the first of each company, then the second."""
     wanted, found = set(jobs), dict[Job, Todo]()

@@ -190,7 +190,7 @@ def _explained(payload: bytes) -> Reject:
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
         return _malformed(error)
     if type(points) is not dict:
-        return Reject(RejectKind.SHAPE, say("payload_no_object", got=_kind(points)))
+        return Reject(RejectKind.SHAPE, say("payload_no_object", got=kind_of(points)))
     fault = _fault_of(points, "", 1)
     return Reject(RejectKind.SHAPE, fault or say("name_twice"))
 
@@ -200,7 +200,7 @@ def _fault_of(points: dict[Any, Any], path: str, depth: int) -> str | None:
         return say("objects_too_deep", most=MAX_DEPTH)
     for name, value in points.items():
         if type(name) is not str:
-            return say("point_name_no_text", place=_shown(path) or "the payload", got=_kind(name))
+            return say("point_name_no_text", place=_shown(path) or "the payload", got=kind_of(name))
         point = f"{path}{name}"
         fault = _fault_of(value, f"{point}.", depth + 1) if type(value) is dict else _fault_of_value(value)
         if fault is not None:
@@ -215,7 +215,7 @@ def _fault_of_value(value: Any) -> str | None:
         return None if -(2**63) <= value < 2**63 else say("integer_too_large")
     if isinstance(value, float):
         return None if math.isfinite(value) else say("not_a_number", value=value)
-    return say("not_a_value", got=_kind(value))
+    return say("not_a_value", got=kind_of(value))
 
 
 def _malformed(error: Exception) -> Reject:
@@ -238,7 +238,8 @@ _KINDS: dict[type, str] = {
 }
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a decoded value is called in a reason, with its article."""
     return _KINDS.get(type(value), "an extension type")
 
 

@@ -74,6 +74,7 @@ class CheckedMessage(msgspec.Struct):
     values: dict[str, Any]
     problem: str
     points: dict[str, Any]
+    told: Reason | msgspec.UnsetType = msgspec.UNSET  # the problem as code and parameters
 
 
 class CheckedRecord(msgspec.Struct):
@@ -151,7 +152,16 @@ def _messages(services: Services, latest: list[LatestReport], trial: Trial) -> l
         shown = json_payload(each.record.body)
         points = {} if each.sample is None else each.sample.points
         messages.append(
-            CheckedMessage(each.uid, topic_of(each.record.series), time, shown, values, each.problem, points)
+            CheckedMessage(
+                each.uid,
+                topic_of(each.record.series),
+                time,
+                shown,
+                values,
+                str(each.problem),
+                points,
+                reason_of(each.problem),
+            )
         )
     return messages
 

@@ -71,6 +71,28 @@ class Recompute(msgspec.Struct, kw_only=True):
     end_time: Moment
 
 
+class RecomputeQuery(msgspec.Struct, kw_only=True):
+    """Of which statistics script."""
+
+    script_uid: Key
+
+
+class RecomputeOfObject(msgspec.Struct):
+    """What is still to be computed again on an object: ``ranges``, first to last, ``seconds`` altogether."""
+
+    object_id: str
+    start_time: str
+    end_time: str
+    ranges: int
+    seconds: float
+
+
+class RecomputeProgress(msgspec.Struct):
+    """``objects``: on which periods are still to be computed again; empty: all of it is done."""
+
+    objects: list[RecomputeOfObject]
+
+
 class ResultRecord(msgspec.Struct):
     """One variable of one period. ``id`` 0: computed for this answer. ``data``: empty where there is no value."""
 
@@ -246,6 +268,25 @@ async def handle_recompute_statistics(services: Services, actor: Actor, request:
     return Changed(script["uid"])
 
 
+async def handle_get_recompute_progress(services: Services, actor: Actor, request: RecomputeQuery) -> RecomputeProgress:
+    """What is still to be done of ``recompute_statistics``, and of records that came late."""
+    script = await find_script(services, actor, ScriptKind.STATISTICS, request.script_uid)
+    found = await services.analysis.remaining(ScriptKind.STATISTICS, script["id"])
+    zone = services.zone
+    return RecomputeProgress(
+        [
+            RecomputeOfObject(
+                str(each.object_id),
+                format_iso(each.start_us, zone),
+                format_iso(each.end_us, zone),
+                each.ranges,
+                each.length_us / 1e6,
+            )
+            for each in found
+        ]
+    )
+
+
 def _size(script: Script | None) -> int:
     if script is None:
         return 0
@@ -273,6 +314,14 @@ OPERATIONS = (
     *ResultActions(
         ScriptKind.CALCULATE, "calculation", get_last="get_last_calculate", get_list="get_calculate_list"
     ).operations(),
+    Operation(
+        name="get_recompute_progress",
+        summary="What a statistics script has still to compute again, by object",
+        request=RecomputeQuery,
+        result=RecomputeProgress,
+        permission=Role.VIEWER,
+        handler=handle_get_recompute_progress,
+    ),
     Operation(
         name="recompute_statistics",
         summary="Computes finished periods of a statistics script again",

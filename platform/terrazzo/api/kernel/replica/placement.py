@@ -36,7 +36,7 @@ OWN = frozenset(
         "export_objects",
         # results, journals and logs in the database
         *("get_last_statistics", "get_statistics_list", "get_last_calculate", "get_calculate_list"),
-        *("get_balance_result_list", "get_last_balance_result"),
+        *("get_balance_result_list", "get_last_balance_result", "get_recompute_progress"),
         *("statos_list", "statos_item", "statos_last_item"),
         *("get_event_list", "get_event_item", "get_event_quantity", "get_event_quantity_by_day"),
         *("get_retainer_label_list", "get_retainer_label_item", "get_open_retainer_list"),

@@ -11,6 +11,7 @@ from terrazzo.api.kernel.long_lists import answer_within
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.payload import kind_of
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.mapping.dry_run import Sample
 from terrazzo.ports.store import Record
@@ -55,7 +56,7 @@ def _report(uid: str, record: Record, read: Record) -> LatestReport:
         body = read.body
         points = msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.json.decode(body)
     except msgspec.MsgspecError as error:
-        return LatestReport(uid, record, None, str(error))
+        return LatestReport(uid, record, None, say("report_unreadable", why=error))
     if not isinstance(points, dict):
-        return LatestReport(uid, record, None, "its points can't be read: not an object")
+        return LatestReport(uid, record, None, say("payload_no_object", got=kind_of(points)))
     return LatestReport(uid, record, Sample(uid, points, record.time_us), "")

@@ -95,7 +95,7 @@ async def remaining_todos(connection: AsyncConnection, kind: ScriptKind, script_
         .order_by(todo.object_id)
     )
     rows = (await connection.execute(query)).all()
-    return [Remaining(*row[:4], int(row[4])) for row in rows]
+    return [Remaining(row[0], row[1], row[2], row[3], int(row[4])) for row in rows]
 
 
 async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[Todo]:

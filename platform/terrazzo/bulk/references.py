@@ -10,7 +10,7 @@ from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import shorten
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.lookup import being_imported, match_key, storable
+from terrazzo.metadata.lookup import being_imported, key_clause, key_parameters, storable
 from terrazzo.reasons import say
 
 _AMBIGUOUS, _UNFINISHED = -1, -2
@@ -53,9 +53,10 @@ class References:
     async def _look(connection: AsyncConnection, entity: Entity, key: Any, company: int | None) -> int | None:
         table = entity.table
         visible = [] if company is None else [table.c[entity.company] == company]
-        clause, order = match_key(entity, key)
+        asked = key_parameters(key)
+        clause, order = key_clause(entity, frozenset(asked))
         query = sa.select(table.c.id).where(clause, *visible).order_by(order).limit(1)
-        found = (await connection.execute(query)).scalar()
+        found = (await connection.execute(query, asked)).scalar()
         if found is not None or not isinstance(key, str) or "name" not in entity.fields or not storable(key):
             return None if found is None else int(found)
         named = sa.select(table.c.id).where(table.c.name == key, *visible).limit(2)

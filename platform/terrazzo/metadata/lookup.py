@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
-from terrazzo.database.one_of import one_of
+from terrazzo.database.one_of import one_of_given
 from terrazzo.database.tables.imports import UNFINISHED_IMPORT
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.reasons import say
@@ -18,18 +19,28 @@ from terrazzo.reasons import say
 _SHOWN = 3  # users of a record that an error names
 
 
-def match_key(entity: Entity, key: int | str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]:
-    """The SQL condition that a record has this key, and the order in which the record meant comes first.
+def key_parameters(key: int | str) -> dict[str, int | str]:
+    """What ``key_clause`` is to be executed with.
 
     Text that reads as a number is taken for a uid first, then for an id.
     """
-    record_id, uid = entity.table.c.id, entity.table.c[entity.uid_name]
     if isinstance(key, int):
-        return record_id == (as_id(key) or -1), record_id
+        return {"key_id": as_id(key) or -1}
     number = as_id(key)
-    if number is None:
-        return uid == storable(key), record_id
-    return sa.or_(uid == key, record_id == number), uid != key
+    return {"key_uid": storable(key)} if number is None else {"key_uid": key, "key_id": number}
+
+
+@cache
+def key_clause(entity: Entity, given: frozenset[str]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]:
+    """The SQL condition that a record has a key, and the order in which the record meant comes first.
+
+    ``given``: the names of ``key_parameters``.
+    """
+    record_id, uid = entity.table.c.id, entity.table.c[entity.uid_name]
+    is_id, is_uid = record_id == sa.bindparam("key_id"), uid == sa.bindparam("key_uid")
+    if len(given) == 2:
+        return sa.or_(is_uid, is_id), uid != sa.bindparam("key_uid")
+    return (is_id if "key_id" in given else is_uid), record_id
 
 
 def as_id(key: int | str) -> int | None:
@@ -46,9 +57,9 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
         BadParameter: there is none, or it is being imported; its message starts with ``field``, the column that the
             key was given for.
     """
-    clause, order = match_key(entity, key)
-    query = sa.select(entity.table.c.id).where(clause, entity.table.c[entity.company] == company)
-    found = (await connection.execute(query.order_by(order).limit(1))).scalar()
+    asked = key_parameters(key)
+    query = _id_query(entity, frozenset(asked))
+    found = (await connection.execute(query, {**asked, "key_company": company})).scalar()
     if found is None:
         raise BadParameter(field, say("no_such_record", entity=entity.name, key=shorten(key)))
     if await being_imported(connection, entity, [found]):
@@ -56,15 +67,28 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
     return int(found)
 
 
+@cache
+def _id_query(entity: Entity, given: frozenset[str]) -> sa.Select[Any]:
+    clause, order = key_clause(entity, given)
+    of_company = entity.table.c[entity.company] == sa.bindparam("key_company")
+    return sa.select(entity.table.c.id).where(clause, of_company).order_by(order).limit(1)
+
+
 async def being_imported(connection: AsyncConnection, entity: Entity, ids: Collection[int]) -> set[int]:
     """Which of these records are of an import that has not come to its end: they may be taken back, and nothing may
     refer to them until then. There are such with SQLite alone, elsewhere an import is one transaction."""
     if not ids or connection.dialect.name != "sqlite":
         return set()
+    asked = {"imported_entity": entity.name, "imported_ids": list(ids)}
+    return set((await connection.execute(_imported_query(), asked)).scalars())
+
+
+@cache
+def _imported_query() -> sa.Select[Any]:
     each = sa.func.json_each(UNFINISHED_IMPORT.c.record_ids).table_valued("value")
     query = sa.select(each.c.value).select_from(UNFINISHED_IMPORT.join(each, sa.true()))
-    query = query.where(UNFINISHED_IMPORT.c.entity == entity.name, one_of(each.c.value, ids))
-    return set((await connection.execute(query)).scalars())
+    is_asked = UNFINISHED_IMPORT.c.entity == sa.bindparam("imported_entity")
+    return query.where(is_asked, one_of_given(each.c.value, "imported_ids"))
 
 
 def users_of(entity: Entity, others: Iterable[Entity]) -> list[tuple[Entity, Field]]:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
-from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,8 +30,9 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import in_turns, next_turn
-from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
+from terrazzo.metadata.lookup import as_id, find_id, key_clause, key_parameters, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
+from terrazzo.metadata.repositories.row_statements import RECORD, row_query, rows_query, update_query
 from terrazzo.metadata.repositories.whole_table import columns_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -41,7 +41,7 @@ from terrazzo.times import now_us
 from terrazzo.userinfo import MASK
 
 MAX_PAGE_SIZE = 1_000
-_COMPANY, _RECORD = "own_company", "own_record_id"  # parameters of statements
+_COMPANY = "own_company"  # a parameter of statements
 _CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 
@@ -100,8 +100,9 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
         self._narrow = {"id", entity.uid_name, *self._referenced} - {entity.company}
-        self._rows, self._row = _rows_query(entity.table, referenced), _row_query(entity.table, referenced)
+        self._rows, self._row = rows_query(entity.table, referenced), row_query(entity.table, referenced)
         self._lists: dict[tuple[bool, OrderBy], PageStatements] = {}  # of all companies or one, by order
+        self._keyed: dict[tuple[frozenset[str], bool], sa.Select[Any]] = {}  # a record by its key, of all or a company
         self._is_narrow = type(self)._visible is not EntityRepository._visible  # a company's users see parts of it
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
@@ -333,7 +334,7 @@ class EntityRepository:
             await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
             stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
             await unit.use.take(unit.connection, [before["id"]])
-            await unit.connection.execute(_update_query(self.table), {**stored, _RECORD: before["id"]})
+            await unit.connection.execute(update_query(self.table), {**stored, RECORD: before["id"]})
             await self._written_all(unit.connection, [(before["id"], draft)])
             await unit.use.add(unit.connection, [before["id"]])
             row = await self._require(unit.connection, before["id"])
@@ -370,9 +371,10 @@ class EntityRepository:
             raise NotPermitted(say("company_of_others", field=COMPANY))
         if isinstance(given, bool) or not isinstance(given, int | str):
             raise BadParameter(COMPANY, say("expected_uid_or_id_got", got=type_name(given)))
-        clause, order = match_key(self._entities["company"], given)
-        query = sa.select(self._entities["company"].table.c.id).where(clause).order_by(order).limit(1)
-        found = (await connection.execute(query)).scalar()
+        company, asked = self._entities["company"], key_parameters(given)
+        clause, order = key_clause(company, frozenset(asked))
+        query = sa.select(company.table.c.id).where(clause).order_by(order).limit(1)
+        found = (await connection.execute(query, asked)).scalar()
         if found is None:
             raise BadParameter(COMPANY, say("no_company", company=shorten(given)))
         return int(found)
@@ -444,43 +446,28 @@ class EntityRepository:
         return row if number is None else self._cache.by_id(number)
 
     async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str) -> Row:
-        clause, order = match_key(self.entity, key)
-        query = self._rows.where(clause, *self._visible(actor)).order_by(order).limit(1)
-        found = (await connection.execute(query)).mappings().first()
+        asked = key_parameters(key)
+        query = self._query_by_key(actor, frozenset(asked))
+        found = (await connection.execute(query, {**asked, _COMPANY: actor.company_id})).mappings().first()
         if found is None:
             raise NotFound("id" if isinstance(key, int) else self.entity.uid_name, key)
         return self._codec.decode(found)
 
+    def _query_by_key(self, actor: Actor, asked: frozenset[str]) -> sa.Select[Any]:
+        """The record of a key among those that an actor sees; kept where that depends on the company alone."""
+        query = self._keyed.get((asked, actor.is_super))
+        if query is None:
+            clause, order = key_clause(self.entity, asked)
+            own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(_COMPANY),)
+            visible = self._visible(actor) if self._is_narrow else own
+            query = self._rows.where(clause, *visible).order_by(order).limit(1)
+            if not self._is_narrow:
+                self._keyed[asked, actor.is_super] = query
+        return query
+
     async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
-        found = await connection.execute(self._row, {_RECORD: record_id})
+        found = await connection.execute(self._row, {RECORD: record_id})
         return self._codec.decode(found.mappings().one())
-
-
-@cache
-def _rows_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ...]) -> sa.Select[Any]:
-    """All records of an entity with the uids of what they refer to: by name of the reference, table, column of its uid.
-
-    Kept for each declared entity: what they are made of is many objects, and every repository of it asks the same.
-    """
-    source: sa.FromClause = table
-    columns: list[sa.ColumnElement[Any]] = list(table.c)
-    for name, other, uid_name in referenced:
-        named = other.alias(name)
-        source = source.outerjoin(named, named.c.id == table.c[name])
-        columns.append(named.c[uid_name].label(f"{name.removesuffix('_id')}_uid"))
-    return sa.select(*columns).select_from(source)
-
-
-@cache
-def _row_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ...]) -> sa.Select[Any]:
-    """The one of these with the id that is given at its execution."""
-    return _rows_query(table, referenced).where(table.c.id == sa.bindparam(_RECORD))
-
-
-@cache
-def _update_query(table: sa.Table) -> sa.Update:
-    """Changes the columns that are given at its execution, of the record with the id that is given too."""
-    return table.update().where(table.c.id == sa.bindparam(_RECORD))
 
 
 def _check_page(page_index: int, page_size: int) -> None:

@@ -9,6 +9,7 @@ latter smaller where other processes have the same libraries open; and how many 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from cpu_clock import cpu_seconds
 ROOT = Path(__file__).parents[1]
 _ADDRESS = re.compile(r"^ *console +(\S+)$")
 _LAST_LINE = "  data "
+_ANY_PORTS = {"TERRAZZO_WEBSOCKET__PORT": "0", "TERRAZZO_MQTT__WEBSOCKET_PORT": "0"}
 _LOADED = re.compile(r"^import time: *\d+ ", re.MULTILINE)
 
 
@@ -40,7 +42,11 @@ def start(checkout: Path, folder: Path, *options: str) -> tuple[Start, str]:
     command = [str(python), *options, "-m", "terrazzo", "serve", "--data", str(folder)]
     with (folder.parent / "errors").open("w+") as errors:
         server = subprocess.Popen(
-            [*command, "--http-port", "0", "--mqtt-port", "0"], stdout=subprocess.PIPE, stderr=errors, text=True
+            [*command, "--http-port", "0", "--mqtt-port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=_environment(),
         )
         assert server.stdout is not None
         address = ""
@@ -60,6 +66,11 @@ def start(checkout: Path, folder: Path, *options: str) -> tuple[Start, str]:
         server.wait()
         errors.seek(0)
         return Start(cpu_s, rss_mb, pss_mb), errors.read()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, in which Python keeps what it has compiled, as it does where it is installed."""
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | _ANY_PORTS
 
 
 def _memory_mb(pid: int, file: str, name: str) -> float:

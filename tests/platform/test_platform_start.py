@@ -30,7 +30,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("start")
     options = ("serve", "--data", str(seed(folder / "data")), "--http-port", "0", "--mqtt-port", "0")
     log = folder / "log"
-    with ServerProcess([sys.executable, "-X", "importtime", "-m", "terrazzo", *options], log=log) as server:
+    ports = {"TERRAZZO_WEBSOCKET__PORT": "0", "TERRAZZO_MQTT__WEBSOCKET_PORT": "0"}
+    command = [sys.executable, "-X", "importtime", "-m", "terrazzo", *options]
+    with ServerProcess(command, log=log, env=ports) as server:
         server.wait_ready(lambda: "Terrazzo is ready." in log.read_text())
         text = log.read_text()
     found = re.findall(r"^import time: *\d+ \| *\d+ \| *(\S+)$", text.partition("Terrazzo is ready.")[0], re.MULTILINE)

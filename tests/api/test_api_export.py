@@ -175,7 +175,7 @@ class Faulty:
 async def test_what_fails_on_the_way_is_no_whole_file(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
         await fill(rig)
-        object.__setattr__(rig.services, "store", Faulty(rig.services.store))
+        msgspec.structs.force_setattr(rig.services, "store", Faulty(rig.services.store))
         response = await get(rig, "/export/mosaic/1", format="jsonl")
         assert response.status == 200
         with pytest.raises(aiohttp.ClientError):
@@ -203,7 +203,7 @@ async def test_a_slow_reader_holds_up_the_export_and_a_vanished_one_ends_it(tmp_
         await add_object(rig)
         await rig.services.store.append([mosaic(n / 1000, NOTE="x" * 2000) for n in range(2000)])
         store = Watched(rig.services.store)
-        object.__setattr__(rig.services, "store", store)
+        msgspec.structs.force_setattr(rig.services, "store", store)
         port = rig.http._base_url.port
         with socket.create_connection(("127.0.0.1", port)) as peer:
             head = (

@@ -270,7 +270,7 @@ async def test_a_costly_pattern_costs_little(rig: Rig) -> None:
 async def test_a_question_that_takes_too_long(tmp_path: Path) -> None:
     async with open_rig(tmp_path, limits={"influx_s": 1}) as rig:
         await add_object(rig, "Pump")
-        object.__setattr__(rig.services, "store", Slow(rig.services.store))
+        msgspec.structs.force_setattr(rig.services, "store", Slow(rig.services.store))
         (result,) = (await ask(rig, 'SELECT "T" FROM "Pump"'))["results"]
         assert result["error"] == "query timeout: it took longer than 1 s (limits.influx_s)"
 

@@ -157,9 +157,9 @@ class Others:
             await close(writer)
 
     async def _report(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heat: int, number: int) -> None:
-        began = self.pieces
         writer.write(publish("g/busy/r", b'{"t": %d}' % heat))
         await reader.readexactly(4)
+        began = self.pieces  # how long the store took for the report is nothing of the database's
         while heat and await self._in_database() < number:  # noqa: ASYNC110 - the database tells nobody
             await asyncio.sleep(0)
         if heat:
@@ -174,7 +174,7 @@ class Others:
 @pytest.mark.timeout(rounds(120, 1_800))
 async def test_others_events_and_commands_wait_for_a_piece_and_not_for_the_import(rig: Rig) -> None:
     """By pieces, of which a machine of its own writes ten in a second: ``benchmarks/bulk.py`` has the times."""
-    others, count = Others(rig), rounds(3_000, 100_000)
+    others, count = Others(rig), rounds(5_000, 100_000)
     await others.prepare()
     reporting, done = asyncio.create_task(others.report()), asyncio.Event()
 
@@ -194,9 +194,9 @@ async def test_others_events_and_commands_wait_for_a_piece_and_not_for_the_impor
     reporting.cancel()
     await asyncio.wait({reporting})
     assert (report["created"], others.pieces) == (count, count // 500)
-    for waits in (others.commands, others.events):
-        assert sum(each > 0 for each in waits) >= 2, "some came while a piece was written"
-        assert max(waits) <= 2, "the piece that is written, and one more"
+    waits = others.commands + others.events
+    assert sum(each > 0 for each in waits) >= 2, "some came while a piece was written"
+    assert max(waits) <= 3, "the piece that is written, one more, and one until it is seen"
 
 
 async def test_beside_an_import_in_one_transaction_others_do_not_wait_at_all(

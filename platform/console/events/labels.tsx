@@ -7,9 +7,9 @@ import { Ask } from "../parts/forms.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useSeldom } from "../shell/hooks.ts";
+import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { withObjectNames } from "../shell/object-names.ts";
-import { link } from "../shell/routes.ts";
+import { link, route } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -20,10 +20,31 @@ type Label = RowOf<Result<"get_open_retainer_list">> & { objectName: string };
 const SETTLE_MS = 2_000;
 const EXPORTED = ["id", "opened_at", "elapsed", "code", "label_en", "label_cn", "value", "object_id", "terminal_id"] as const;
 
-const read = async (index: number, size: number, abort: AbortSignal) => withObjectNames(await page("get_open_retainer_list", { page_index: index, page_size: size }, abort), abort);
+const OLDEST = { order_by: ["opened_at", "asc"] };
+const read = async (index: number, size: number, abort: AbortSignal) => withObjectNames(await page("get_open_retainer_list", { page_index: index, page_size: size, ...OLDEST }, abort), abort);
 const closeOne = (label: Label) => call("close_retainer", { object_id: label.object_id, code: label.code, template_id: label.template_id });
 
+/** Which labels stand above one: those that are older, and those of the same moment with a lower id. */
+const above = ({ id, opened_at }: { id: number; opened_at: string }): unknown[][][] => [[["opened_at", "<", opened_at]], [["opened_at", "=", opened_at], ["id", "<", id]]];
+
+/** The label of a link, and how many open ones are older; nothing where it is closed, which is told. */
+function useLinked(id: string) {
+  const found = useLoad(
+    async (abort) => {
+      if (!id) return null;
+      const label = await call("get_retainer_label_item", { id }, abort);
+      if (label.close_at) return { key: id, at: 0, closed: label.close_at };
+      const counts = above(label).map((where_and) => page("get_open_retainer_list", { where_and, page_size: 1 }, abort));
+      const at = (await Promise.all(counts)).reduce((sum, { total }) => sum + total, 0);
+      return { key: id, at, closed: "" };
+    },
+    [id],
+  );
+  return found.data ?? null;
+}
+
 export function Labels() {
+  const linked = useLinked(route.value.query.get("label") ?? "");
   const [turn, setTurn] = useState(0);
   const [chosen, setChosen] = useState<ReadonlyMap<number, Label>>(new Map());
   const [isAsking, setAsking] = useState(false);
@@ -94,6 +115,7 @@ export function Labels() {
   return (
     <Card>
       <div class="tools">
+        {linked?.closed && <span class="grow" role="status">{t(w.labelClosed, { when: linked.closed.slice(0, 19) })}</span>}
         <ExportButton<Label> name={`labels-${clock.format(clock.now.value).slice(0, 10)}.csv`} columns={EXPORTED} read={read} />
       </div>
       {chosen.size > 0 && (
@@ -113,6 +135,7 @@ export function Labels() {
         read={read}
         rowKey={(row) => String(row.id)}
         turn={turn}
+        marked={linked?.closed ? null : linked}
         empty={<Empty title={t(w.noLabels)}>{t(w.noLabelsDo)}</Empty>}
       />
     </Card>

@@ -37,6 +37,7 @@ def search(tab: Tab, keys: Keys, text: str, found: str) -> None:
     keys.press("Control+k")
     expect(finder(tab)).to_be_focused()
     keys.write(text)
+    expect(tab.page.get_by_role("listbox")).to_have_attribute("aria-busy", "false")
     options = tab.page.get_by_role("option")
     expect(options.filter(has_text=found).first).to_be_visible()
     for _ in range(options.count()):
@@ -70,6 +71,15 @@ def test_a_search_that_is_given_up_leaves_the_focus_where_it_was(tab: Tab, keys:
     keys.press("Escape")
     expect(tab.page.get_by_role("dialog")).to_have_count(0)
     assert keys.seen() == before
+
+
+def test_who_types_and_presses_enter_at_once_gets_what_was_typed(tab: Tab, keys: Keys, plant: DemoPlant) -> None:
+    enter(tab, keys, plant)
+    keys.press("Control+k")
+    keys.write("dashb")
+    keys.press("Enter")
+    expect(tab.page.get_by_role("heading", level=1)).to_have_text("Dashboards")
+    expect(finder(tab)).to_have_count(0)
 
 
 def test_a_terminal_is_found_and_told_something(tab: Tab, keys: Keys, plant: DemoPlant) -> None:

@@ -89,10 +89,10 @@ function columns(toggle: (rule: Rule) => void, open: (kind: "edit" | "remove", r
     return known ? t(known[1]) : t(w.other, { kinds });
   };
   return [
-    { id: "name", title: t(w.rule), sort: "name", width: 26, render: (row) => <Name text={row.name} /> },
-    { id: "tells", title: t(w.tells), width: 24, render: tells },
-    { id: "channel", title: t(w.channel), width: 10, isMinor: true, render: (row) => t(CHANNELS.find(([value]) => value === row.channel)?.[1] ?? [row.channel, row.channel]) },
-    { id: "to", title: t(w.to), width: 16, isMinor: true, render: (row) => <Name text={((row.recipients as string[] | null) ?? []).join(", ")} /> },
+    { id: "name", title: t(w.rule), sort: "name", width: 22, render: (row) => <Name text={row.name} /> },
+    { id: "tells", title: t(w.tells), width: 22, render: tells },
+    { id: "channel", title: t(w.channel), width: 9, isMinor: true, render: (row) => t(CHANNELS.find(([value]) => value === row.channel)?.[1] ?? [row.channel, row.channel]) },
+    { id: "to", title: t(w.to), width: 13, isMinor: true, render: (row) => <Name text={((row.recipients as string[] | null) ?? []).join(", ")} /> },
     { id: "state", title: t(common.state), width: 10, render: (row) => <Tag kind={row.is_active ? "good" : ""}>{t(row.is_active ? w.running : w.stopped)}</Tag> },
     {
       id: "do",

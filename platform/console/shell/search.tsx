@@ -1,6 +1,6 @@
 /** One search over everything: pages, and whatever has a name. */
 import { signal } from "@preact/signals";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useModal } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
@@ -62,6 +62,8 @@ export function Search() {
   const [text, setText] = useState("");
   const [found, setFound] = useState<Found[]>([]);
   const [chosen, setChosen] = useState(0);
+  const [answered, setAnswered] = useState(""); // the text that all that is found is of
+  const isWanted = useRef(false); // the first that is found, by who pressed Enter before it was
   const rested = useRested(text.trim(), 120);
   const close = () => (isSearching.value = false);
   const dialog = useModal(close); // before the next key comes
@@ -69,15 +71,25 @@ export function Search() {
   useEffect(() => {
     setChosen(0);
     setFound(pagesNamed(rested));
-    if (!rested) return;
+    if (!rested) {
+      setAnswered("");
+      return;
+    }
     const abort = new AbortController();
     const places = placesNamed(rested).catch(() => []); // of a platform that is away
-    const show = (found: Found[]) => !abort.signal.aborted && setFound([...pagesNamed(rested), ...found]);
+    const show = (more: Found[]) => {
+      if (abort.signal.aborted) return;
+      const all = [...pagesNamed(rested), ...more];
+      setFound(all);
+      if (isWanted.current) open(all[0]);
+    };
     void places.then(show);
-    Promise.all([places, ask(rested, abort.signal)]).then(
-      ([near, far]) => show([...near, ...far]),
-      () => undefined, // the pages stay, and the banner says that the platform is away
-    );
+    Promise.all([places, ask(rested, abort.signal)])
+      .then(
+        ([near, far]) => show([...near, ...far]),
+        () => undefined, // the pages stay, and the banner says that the platform is away
+      )
+      .finally(() => !abort.signal.aborted && setAnswered(rested));
     return () => abort.abort();
   }, [rested]);
   const onCancel = (event: Event) => {
@@ -96,7 +108,8 @@ export function Search() {
       setChosen((n) => (n + step + found.length) % Math.max(1, found.length));
     } else if (event.key === "Enter") {
       event.preventDefault(); // else it would press what has the focus in a dialog that opens
-      open(found[chosen]);
+      if (text.trim() === rested && found.length) open(found[chosen]);
+      else isWanted.current = true;
     }
   };
   return (
@@ -110,10 +123,13 @@ export function Search() {
         placeholder={t(w.title)}
         maxLength={100}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => {
+          isWanted.current = false;
+          setText(event.currentTarget.value);
+        }}
         onKeyDown={onKeyDown}
       />
-      <ul id={list} role="listbox" aria-label={t(common.search)}>
+      <ul id={list} role="listbox" aria-busy={answered !== text.trim()} aria-label={t(common.search)}>
         {found.map((each, i) => (
           <li
             key={each.key}

@@ -101,7 +101,7 @@ console: install
 client: install
 	$(BIN)/python clients/typescript/build_client.py pack build
 
-# Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese. ONLY=documents: those of README.md and docs/console.md.
+# Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese. ONLY="phone dark zh overview": a part; ONLY=documents: those of README.md and docs/console.md.
 screenshots: .venv/.installed-test
 	$(BIN)/python tests/console/screenshots.py $(ONLY)
 

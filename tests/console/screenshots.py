@@ -1,6 +1,7 @@
 """Pictures of every view of the console, on the demo's plant: ``make screenshots``.
 
 They come into ``screenshots/``: light and dark, desktop and phone, English and Chinese. Look at them.
+``make screenshots ONLY="phone dark zh"`` makes a part of them: by size, theme, language and names of views.
 ``make screenshots ONLY=documents`` makes those that ``README.md`` and ``docs/console.md`` show.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
@@ -34,6 +37,7 @@ PARTS = {
 }
 """What ``docs/console.md`` shows: where it is, and which part."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
+SCHEMES = ("light", "dark")
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 _SETTLED_MS = 1_500  # after a page has read what it shows: charts draw themselves, and rates take two readings
 _RATES_MS = 20_000  # until rates have some history, and a wall the values beside its curves
@@ -49,18 +53,27 @@ def main() -> None:
             _take_documents(plant, browser)
             return
         FOLDER.mkdir(exist_ok=True)
-        for size, viewport in SIZES.items():
-            for scheme in ("light", "dark"):
-                for language, locale in LANGUAGES.items():
-                    tab = open_tab(browser, plant.url, viewport=viewport, color_scheme=scheme, locale=locale)
-                    tab.open()
-                    tab.page.wait_for_selector("form")
-                    ending = f"-{size}-{scheme}-{language}.png"
-                    tab.page.screenshot(path=FOLDER / f"login{ending}")
-                    tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
-                    _take(tab, {**ROUTES, **_of_records(plant)}, FOLDER, ending)
-                    tab.page.context.close()
+        routes = {**ROUTES, **_of_records(plant)}
+        routes = {name: routes[name] for name in _wanted(routes)}
+        for size, scheme, language in product(_wanted(SIZES), _wanted(SCHEMES), _wanted(LANGUAGES)):
+            look = {"viewport": SIZES[size], "color_scheme": scheme, "locale": LANGUAGES[language]}
+            _take_all(open_tab(browser, plant.url, **look), plant, routes, f"-{size}-{scheme}-{language}.png")
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
+
+
+def _wanted(names: Iterable[str]) -> list[str]:
+    """Those that the command line names; all where it names none of them."""
+    every = list(names)
+    return [each for each in every if each in sys.argv[1:]] or every
+
+
+def _take_all(tab: Tab, plant: DemoPlant, routes: dict[str, str], ending: str) -> None:
+    tab.open()
+    tab.page.wait_for_selector("form")
+    tab.page.screenshot(path=FOLDER / f"login{ending}")
+    tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+    _take(tab, routes, FOLDER, ending)
+    tab.page.context.close()
 
 
 def _is_of_now(plant: DemoPlant) -> bool:

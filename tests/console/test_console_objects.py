@@ -314,7 +314,7 @@ def test_pages_are_named_sized_and_removed_and_a_dashboard_too(admin: Tab, plant
     assert (first["vendor"], first["data"][0]["attribute"]["hours"]) == ("kept", 48)
     admin.open("#/dashboards")
     page.get_by_role("searchbox").fill("Pages")
-    page.get_by_role("button", name="Remove the dashboard Pages").click()
+    page.get_by_role("button", name="Remove Pages").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
     expect(page.get_by_text("Nothing found")).to_be_visible()
     assert plant.ask("get_dashboard_item", uid=uid)["code"] == 10404

@@ -6,6 +6,7 @@ import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
 import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
+import { useAsked } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
@@ -14,6 +15,7 @@ type Key = RowOf<Result<"get_api_key_list">>;
 
 export function ApiKeys() {
   const { dialog, open, close, done, turn, again } = useDialogs<Key | "new">();
+  useAsked("add", () => open("new"));
   const [shown, setShown] = useState<{ name: string; key: string } | null>(null);
   const columns: Column<Key>[] = [
     { id: "name", title: t(w.name), sort: "name", width: 22, render: (row) => <Name text={row.name} /> },

@@ -6,7 +6,7 @@ import { Ask, FormDialog, ShownOnce } from "../parts/forms.tsx";
 import { endColumn, orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useAsked, useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
@@ -17,6 +17,7 @@ const MOST_CONFIGURATIONS = 200;
 
 export function ClaimKeys() {
   const { dialog, open, close, done, turn, again } = useDialogs<Key | "new">();
+  useAsked("add", () => open("new"));
   const [shown, setShown] = useState<{ name: string; key: string } | null>(null);
   const configurations = useLoad((abort) => page("get_terminal_config_list", { page_size: MOST_CONFIGURATIONS }, abort), []);
   const columns: Column<Key>[] = [

@@ -5,6 +5,7 @@ import { FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page } from "../shell/api.ts";
+import { useAsked } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -14,6 +15,7 @@ type Company = RowOf<Result<"get_company_list">>;
 
 export function Companies() {
   const { dialog, open, close, done, turn } = useDialogs<Company | "new">();
+  useAsked("add", () => open("new"));
   const search = route.value.query.get("search") ?? "";
   const where = search ? { where_and: [["name", "like", `%${search}%`]] } : {};
   const columns: Column<Company>[] = [

@@ -1,11 +1,11 @@
 /** Users: of one's company; super users see those of all. */
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
-import { Ask, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
+import { Ask, FormDialog, Removal, type FormField, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page, session } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useAsked, useLoad } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -18,7 +18,8 @@ const MOST_COMPANIES = 500;
 
 export function Users() {
   const isSuper = !!session.value?.is_super;
-  const { dialog, open, close, done, turn } = useDialogs<Doing>();
+  const { dialog, open, close, done, gone, turn } = useDialogs<Doing>();
+  useAsked("add", () => open({ kind: "add" }));
   const search = route.value.query.get("search") ?? "";
   const companies = useLoad((abort) => (isSuper ? page("get_company_list", { page_size: MOST_COMPANIES }, abort) : Promise.resolve(null)), [isSuper, turn]);
   const names = new Map(companies.data?.rows.map((each) => [String(each.id), each.name]));
@@ -38,7 +39,7 @@ export function Users() {
           <button class="small" aria-label={`${t(common.edit)} ${row.username}`.slice(0, 100)} onClick={() => open({ kind: "edit", user: row })}>
             {t(common.edit)}
           </button>{" "}
-          <button class="small danger" aria-label={`${t(common.remove)} ${row.username}`.slice(0, 100)} onClick={() => open({ kind: "remove", user: row })}>
+          <button class="small" aria-label={`${t(common.remove)} ${row.username}`.slice(0, 100)} onClick={() => open({ kind: "remove", user: row })}>
             {t(common.remove)}
           </button>
         </>
@@ -118,15 +119,12 @@ export function Users() {
         />
       )}
       {dialog?.kind === "remove" && (
-        <Ask
+        <Removal
+          name={dialog.user.username}
           title={t(w.removeUser, { name: dialog.user.username.slice(0, 64) })}
           text={t(w.removeUserAsk)}
-          action={t(common.remove)}
-          isDangerous
-          onYes={async () => {
-            await call("delete_user", { id: dialog.user.id });
-            done(t(w.removed));
-          }}
+          remove={() => call("delete_user", { id: dialog.user.id })}
+          onDone={gone}
           onClose={close}
         />
       )}

@@ -38,7 +38,7 @@ const w = words({
   retained_messages: ["Retained messages now", "当前保留消息"],
   retained_bytes: ["Bytes of them", "保留消息字节"],
   retained_memory_bytes: ["Bytes of them in memory", "其中内存字节"],
-  retained_ended: ["Retained messages removed", "移除的保留消息"],
+  retained_ended: ["Retained messages removed", "删除的保留消息"],
   storage_commits: ["Commits to disk", "写盘提交"],
   storage_failures: ["Commits that failed", "失败的提交"],
   storage_refusals: ["Refused: storage cannot keep up", "拒绝：存储跟不上"],

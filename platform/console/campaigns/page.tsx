@@ -5,7 +5,7 @@ import { Ask, FormDialog } from "../parts/forms.tsx";
 import { RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useLoad, useTurns } from "../shell/hooks.ts";
+import { useAsked, useLoad, useTurns } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
@@ -68,6 +68,7 @@ function Progress({ counts }: { counts: Record<string, number> }) {
 
 function List() {
   const { dialog, open, close, done, turn } = useDialogs<"new">();
+  useAsked("add", () => may("admin") && open("new"));
   const configurations = useLoad((abort) => page("get_terminal_config_list", { page_size: MOST_CONFIGURATIONS }, abort), []);
   const columns: Column<Campaign>[] = [
     { id: "name", title: t(w.campaign), width: 32, render: (row) => <a href={link(["campaigns", row.uid])}><Name text={row.name} /></a> },

@@ -43,10 +43,7 @@ export function CustomerPart({ uid }: { uid: string }) {
             tell(t(w.saved));
             reload();
           }}
-          onRemoved={() => {
-            tell(t(w.removed));
-            go(link(["customers"]));
-          }}
+          onRemoved={() => go(link(["customers"]))}
         />
       )}
     </>

@@ -1,7 +1,7 @@
 /** A customer's record as it is written. */
 import { useState } from "preact/hooks";
 import type { Fields, Result } from "terrazzo-client";
-import { Ask, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
+import { Removal, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { call } from "../shell/api.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -24,11 +24,15 @@ export function CustomerDialog({ customer, onClose, onDone, onRemoved }: Props) 
     onDone(customer ? customer.uid : (await call("create_customer", values as unknown as Fields<"create_customer">)).uid);
   };
   if (customer && isRemoving) {
-    const remove = async (): Promise<void> => {
-      await call("delete_customer", { uid: customer.uid });
-      onRemoved?.();
-    };
-    return <Ask title={t(w.removeNamed, { name: customer.name.slice(0, 64) })} text={t(w.removeAsk)} action={t(common.remove)} isDangerous onYes={remove} onClose={() => setRemoving(false)} />;
+    return (
+      <Removal
+        name={customer.name}
+        text={t(w.removeAsk)}
+        remove={() => call("delete_customer", { uid: customer.uid })}
+        onDone={() => onRemoved?.()}
+        onClose={() => setRemoving(false)}
+      />
+    );
   }
   return (
     <FormDialog

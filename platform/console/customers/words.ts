@@ -17,8 +17,6 @@ export const w = words({
   reference: ["Reference", "参考编号"],
   description: ["Description", "描述"],
   saved: ["Saved", "已保存"],
-  removed: ["Removed", "已删除"],
-  removeNamed: ["Remove {name}", "移除 {name}"],
   removeAsk: ["The record goes for good. While objects name it, it can't be removed.", "记录将被永久删除。仍有对象属于此客户时无法删除。"],
   objects: ["Objects", "对象"],
   theirObjects: ["Objects of this customer", "此客户的对象"],

@@ -1,5 +1,5 @@
 /** A page of a dashboard while it is edited: widgets are moved and sized by pointer or keys. */
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Name } from "../parts/basics.tsx";
 import { t } from "../words/words.ts";
 import { inReadingOrder, inside, isFree, rowsOf } from "./layout.ts";
@@ -26,6 +26,7 @@ interface Drag {
   place: Place;
 }
 
+const GONE = -1; // the place of no widget
 const STEPS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export function Canvas(props: CanvasProps) {
@@ -33,6 +34,12 @@ export function Canvas(props: CanvasProps) {
   const grid = useRef<HTMLDivElement>(null);
   const [drag, setDrag] = useState<Drag | null>(null);
   const [told, setTold] = useState("");
+  const kept = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    // a widget that is read in another order is another place in the document, and one that is gone has no focus
+    if (kept.current !== null && document.activeElement === document.body) (grid.current?.querySelector<HTMLElement>(`[data-widget="${kept.current}"]`) ?? grid.current)?.focus();
+    kept.current = null;
+  });
   const put = (widget: Widget, place: Place): void => {
     const next = inside(place, page.columns);
     if (JSON.stringify(next) === JSON.stringify(widget.place)) return;
@@ -60,8 +67,11 @@ export function Canvas(props: CanvasProps) {
   const onKey = (event: KeyboardEvent, widget: Widget): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = STEPS[event.key];
-    if (step) put(widget, moved(widget.place, step[0], step[1], event.shiftKey));
-    else if (event.key === "Delete" || event.key === "Backspace") {
+    if (step) {
+      kept.current = widget.index;
+      put(widget, moved(widget.place, step[0], step[1], event.shiftKey));
+    } else if (event.key === "Delete" || event.key === "Backspace") {
+      kept.current = GONE;
       onRemove(widget.index);
       setTold(`${widget.name}: ${t(w.removed)}`);
     } else if (event.key === "Enter") onChoose(widget.index);
@@ -70,7 +80,7 @@ export function Canvas(props: CanvasProps) {
   };
   return (
     <div class="canvas">
-      <div ref={grid} class={`dash-grid editing ${page.picture ? "plan" : ""}`} style={gridSize(page)}>
+      <div ref={grid} tabIndex={-1} class={`dash-grid editing ${page.picture ? "plan" : ""}`} style={gridSize(page)}>
         {page.picture && <Picture uid={page.picture} />}
         {inReadingOrder(page.widgets).map((each) => {
           const place = drag?.widget.index === each.index ? drag.place : each.place;
@@ -81,6 +91,7 @@ export function Canvas(props: CanvasProps) {
               class={`card widget ${each.index === chosen ? "chosen" : ""} ${isTaken ? "taken" : ""}`}
               style={gridPlace(place)}
               tabIndex={0}
+              data-widget={each.index}
               role="button"
               aria-pressed={each.index === chosen}
               onPointerDown={(event) => onDown(event, each, false)}

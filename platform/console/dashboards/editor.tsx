@@ -1,5 +1,5 @@
 /** Edits a dashboard: widgets by pointer or keys, what they show by form; undone, and saved only over what was read. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Dialog, Head, Name, Problem } from "../parts/basics.tsx";
 import { Conflict } from "../parts/conflict.tsx";
@@ -65,15 +65,14 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
     replaceQuery({ page: key });
   };
   const back = link(["dashboards", base.uid], { page: page?.key });
-  const onKey = (event: KeyboardEvent): void => {
-    if (!(event.ctrlKey || event.metaKey) || isField(event.target)) return;
-    const key = event.key.toLowerCase();
-    if (key === "z") setHistory(event.shiftKey ? redo : undo);
+  useShortcuts((key, isShift, isTyping) => {
+    if (key === "s") void (isChanged && save(false));
+    else if (isTyping) return false; // a field undoes what is typed in it
+    else if (key === "z") setHistory(isShift ? redo : undo);
     else if (key === "y") setHistory(redo);
-    else if (key === "s") void save(false);
-    else return;
-    event.preventDefault();
-  };
+    else return false;
+    return true;
+  });
   const add = (): void => {
     if (!page) return;
     set(addWidget(script, page.key, "vlu", t(w.newWidget), freePlace(page, ...NEW_SIZE)));
@@ -85,7 +84,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
     show(key);
   };
   return (
-    <div onKeyDown={onKey}>
+    <>
       <Head title={t(w.editing, { name: base.name })} sub={isChanged ? t(w.unsaved) : ""}>
         <button disabled={!history.past.length} onClick={() => setHistory(undo)}>
           {t(w.undo)}
@@ -145,11 +144,25 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
           </footer>
         </Dialog>
       )}
-    </div>
+    </>
   );
 }
 
 const isField = (target: EventTarget | null): boolean => target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+
+/** Keys with Ctrl or Cmd, wherever the focus is: a button that was pressed may be out of use now, and has none. */
+function useShortcuts(act: (key: string, isShift: boolean, isTyping: boolean) => boolean): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || document.querySelector("dialog[open]")) return;
+      if (latest.current(event.key.toLowerCase(), event.shiftKey, isField(event.target))) event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
 
 const isSame = (a: Dashboard, b: Dashboard): boolean =>
   a.last_modified === b.last_modified && a.name === b.name && JSON.stringify(a.script) === JSON.stringify(b.script);

@@ -72,6 +72,7 @@ export const w = words({
   closing: ["{n} of {total} closed", "已关闭 {n} / {total}"],
   chooseLabel: ["Choose {name}", "选择 {name}"],
   closeChosen: ["Close {n} {n|label|labels}", "关闭 {n} 个标签"],
+  labelClosed: ["The label that the link leads to was closed at {when}", "链接所指的标签已于 {when} 关闭"],
   closeAsk: ["They open again when their variables leave the value and come back to it.", "当变量离开该值后再次满足时，标签会重新打开。"],
   user: ["User {id}", "用户 {id}"],
 });

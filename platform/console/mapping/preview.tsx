@@ -1,7 +1,9 @@
 /** The last messages through the draft, and what the draft changes: rows, objects, values. */
 import type { Loaded } from "../shell/hooks.ts";
 import { Age, Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
+import { Json } from "../parts/json.tsx";
 import { link } from "../shell/routes.ts";
+import { serverText } from "../words/server-text.ts";
 import { language, t } from "../words/words.ts";
 import type { Draft } from "./editing.ts";
 import { cellText, changesOf, type RowChange } from "./rows.ts";
@@ -55,9 +57,9 @@ function Messages({ checked }: { checked: Checked }) {
                 <Age at={each.time} />
               </span>
             </span>
-            <pre dir="auto">{pairs(each.payload)}</pre>
+            <Json value={each.payload} />
             <span aria-hidden="true">{"→"}</span>
-            {each.problem ? <span class="is-bad">{each.problem}</span> : <pre dir="auto">{pairs(each.values) || t(w.makesNothing)}</pre>}
+            <Became message={each} />
           </li>
         ))}
       </ul>
@@ -80,10 +82,10 @@ function Messages({ checked }: { checked: Checked }) {
   );
 }
 
-function pairs(value: unknown): string {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return cellText(value).slice(0, 2_000);
-  const parts = Object.entries(value).map(([name, each]) => `${name}: ${JSON.stringify(each)}`);
-  return parts.join("   ").slice(0, 2_000);
+/** What the rows make of a message, or why it can't be read. */
+function Became({ message: { problem, told, values } }: { message: Checked["messages"][number] }) {
+  if (problem) return <span class="is-bad">{serverText(problem, told)}</span>;
+  return Object.keys(values).length ? <Json value={values} /> : <span class="dim">{t(w.makesNothing)}</span>;
 }
 
 const HOW = { added: w.added, removed: w.removed, changed: w.altered, moved: w.moved } as const;

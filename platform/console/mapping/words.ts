@@ -3,10 +3,8 @@ import { words } from "../words/words.ts";
 export const w = words({
   title: ["Mapping", "映射"],
   search: ["Search tables", "搜索表格"],
-  removeNamed: ["Remove {name}", "移除 {name}"],
   removeMappingAsk: ["The table goes for good, with units and names of states. While objects name it, it can't be removed.", "映射表及其单位和状态名称将被永久删除。仍有对象使用时无法删除。"],
   removeControlAsk: ["The table goes for good. While objects name it, it can't be removed.", "控制表将被永久删除。仍有对象使用时无法删除。"],
-  removedTable: ["Removed", "已删除"],
   mappings: ["Mapping tables", "映射表"],
   mappingsAre: ["From the points that terminals report to variables and events of objects.", "将终端上报的测点转换为对象的变量和事件。"],
   controls: ["Control tables", "控制表"],

@@ -1,5 +1,5 @@
 /** Commands of an object: shown before they are sent, sent once, followed to the terminal's answer. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
 import { CommandReason, CommandState } from "../commands/state.tsx";
 import { Age, Card, Dialog, Field, Name, Problem, sinceText } from "../parts/basics.tsx";
@@ -126,6 +126,13 @@ function Sending({ row, control, onClose }: { row: ObjectItem; control: Control;
   const [error, setError] = useState<unknown>();
   const [uid, setUid] = useState("");
   const isAway = !row.is_online;
+  const asked = useRef<HTMLParagraphElement>(null);
+  const closing = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => {
+    // what had the focus is gone or can't be used any more; a key that is held down sends nothing
+    if (step === "checking") asked.current?.focus();
+    if (step === "following") closing.current?.focus();
+  }, [step]);
   const send = async (): Promise<void> => {
     setStep("sending");
     setError(undefined);
@@ -152,7 +159,7 @@ function Sending({ row, control, onClose }: { row: ObjectItem; control: Control;
             <span class="dim">{t(w.present)}</span> <Present control={control} /> (<Age at={control.present.time} />)
           </p>
         )}
-        {(step === "checking" || step === "sending") && <p class="strong">{t(w.really, { name: control.name, value })}</p>}
+        {(step === "checking" || step === "sending") && <p class="strong" tabIndex={-1} ref={asked}>{t(w.really, { name: control.name, value })}</p>}
         {isAway && step !== "following" && (
           <label class="line">
             <input type="checkbox" checked={isWaiting} onChange={(event) => setWaiting(event.currentTarget.checked)} />
@@ -165,7 +172,7 @@ function Sending({ row, control, onClose }: { row: ObjectItem; control: Control;
         {error !== undefined && <Problem error={error} />}
         {step === "following" && <Followed row={row} uid={uid} />}
         <footer>
-          <button type="button" onClick={onClose}>
+          <button type="button" ref={closing} onClick={onClose}>
             {step === "following" ? t(common.close) : t(common.cancel)}
           </button>
           {step !== "following" && (

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Fields } from "terrazzo-client";
 import { Problem } from "../parts/basics.tsx";
-import { Ask, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
+import { Removal, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { call, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link } from "../shell/routes.ts";
@@ -56,12 +56,15 @@ export function ObjectDialog({ row, onClose, onDone }: { row?: ObjectItem; onClo
   if (error !== undefined) return <Problem error={error} retry={reload} />;
   if (!data) return null;
   if (row && isRemoving) {
-    const remove = async (): Promise<void> => {
-      await call("delete_object", { object_id: String(row.id) });
-      go(link(["objects"]));
-      tell(t(w.removed));
-    };
-    return <Ask title={t(w.removeNamed, { name: row.name })} text={t(w.removeAsk)} action={t(w.remove)} isDangerous onYes={remove} onClose={() => setRemoving(false)} />;
+    return (
+      <Removal
+        name={row.name}
+        text={t(w.removeAsk)}
+        remove={() => call("delete_object", { object_id: String(row.id) })}
+        onDone={() => go(link(["objects"]))}
+        onClose={() => setRemoving(false)}
+      />
+    );
   }
   return (
     <FormDialog
@@ -71,7 +74,7 @@ export function ObjectDialog({ row, onClose, onDone }: { row?: ObjectItem; onClo
       fields={fieldsOf(data)}
       onSubmit={save}
       onClose={onClose}
-      {...(row ? { more: { title: t(w.remove), onClick: () => setRemoving(true) } } : {})}
+      {...(row ? { more: { title: t(common.remove), onClick: () => setRemoving(true) } } : {})}
     />
   );
 }

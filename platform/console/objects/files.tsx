@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { Card, Name, Problem } from "../parts/basics.tsx";
-import { Ask } from "../parts/forms.tsx";
+import { Removal } from "../parts/forms.tsx";
 import { may, page, pathPage, send, upload } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
@@ -119,12 +119,13 @@ function Removing({ id, file, onDone, onClose }: { id: number; file: StoredFile;
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error; // another record names it: it stays for that one
     }
+  };
+  const gone = (): void => {
     onClose();
     onDone();
-    tell(t(w.removed));
   };
   if (users.data === undefined && users.error === undefined) return null;
   const others = (users.data ?? 1) - 1;
   const text = others > 0 ? t(w.fileRemoveShared, { n: others }) : t(w.fileRemoveAsk);
-  return <Ask title={t(w.fileRemoveNamed, { name: file.name.slice(0, 80) })} text={text} action={t(common.remove)} isDangerous onYes={remove} onClose={onClose} />;
+  return <Removal name={file.name} title={t(w.fileRemoveNamed, { name: file.name.slice(0, 80) })} text={text} remove={remove} onDone={gone} onClose={onClose} />;
 }

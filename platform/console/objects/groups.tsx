@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { Name } from "../parts/basics.tsx";
-import { Ask, FormDialog } from "../parts/forms.tsx";
+import { Removal, FormDialog } from "../parts/forms.tsx";
 import { may, pathPage, send } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link } from "../shell/routes.ts";
@@ -42,10 +42,10 @@ export function Groups({ groups, shown, onDone }: { groups: Group[]; shown: stri
   const tree = treeOf(groups);
   const one = branchOf(tree, shown);
   const close = () => setDialog(null);
-  const done = (told: string) => {
+  const done = (told?: string) => {
     close();
     onDone();
-    tell(told);
+    if (told) tell(told);
   };
   if (!groups.length && !may("admin")) return null;
   return (
@@ -116,7 +116,7 @@ function OneBranch({ branch, shown, path, isOpen }: Omit<BranchesProps, "branche
 }
 
 interface DialogProps {
-  onDone: (told: string) => void;
+  onDone: (told?: string) => void;
   onClose: () => void;
 }
 
@@ -159,7 +159,7 @@ function ChangeGroup({ tree, one, onRemove, onDone, onClose }: { tree: readonly 
         { name: "name", label: t(common.name), isRequired: true, most: 64, hint: t(w.groupHint) },
         { name: "below", label: t(w.groupPlace), kind: "choice", options: places(tree, one) },
       ]}
-      {...(one.group ? { more: { title: t(w.remove), onClick: onRemove } } : {})}
+      {...(one.group ? { more: { title: t(common.remove), onClick: onRemove } } : {})}
       onSubmit={async (values) => {
         const path = pathOf(joined(values["below"], values["name"]));
         const changed = renamed(one, path);
@@ -176,15 +176,15 @@ function ChangeGroup({ tree, one, onRemove, onDone, onClose }: { tree: readonly 
 
 function RemoveGroup({ group, name, onDone, onClose }: { group: Group; name: string } & DialogProps) {
   return (
-    <Ask
-      title={t(w.removeNamed, { name })}
+    <Removal
+      name={name}
       text={t(w.groupRemoveAsk)}
-      action={t(w.remove)}
-      isDangerous
-      onYes={async () => {
+      remove={async () => {
         for (const each of await membershipsOf("group_id", String(group.id))) await send("object/api/v1/groupmap/delete", { id: each.id });
         await send(`${PATH}/delete`, { id: group.id });
-        onDone(t(w.removed));
+      }}
+      onDone={() => {
+        onDone();
         go(link(["objects"]));
       }}
       onClose={onClose}

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { RowOf, Result } from "terrazzo-client";
 import { Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { may, page, pathPage } from "../shell/api.ts";
-import { useDraft, useLoad, useRested } from "../shell/hooks.ts";
+import { useAsked, useDraft, useLoad, useRested } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -31,6 +31,7 @@ export function ObjectList() {
   const { query } = route.value;
   const [text, setText] = useState(query.get("q") ?? "");
   const [isAdding, setAdding] = useState(false);
+  useAsked("add", () => setAdding(may("admin")));
   const [, keep] = useDraft("objects-search", "");
   const wanted = useRested(text, REST_MS);
   const group = query.get("group") ?? "";

@@ -1,7 +1,7 @@
 /** Writing what people know of an object: a service record, or a value that no terminal reports; changed and removed, too. */
 import { useState } from "preact/hooks";
 import { Problem } from "../parts/basics.tsx";
-import { Ask, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
+import { Removal, FormDialog, type FormField, type Values } from "../parts/forms.tsx";
 import { may, pathPage, send, session } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { tell } from "../shell/toasts.tsx";
@@ -136,11 +136,11 @@ function RecordForm({ path, title, record, ask, fields, initial, save, onClose, 
     tell(told);
   };
   if (record && isRemoving) {
-    const remove = async (): Promise<void> => {
-      await send(`${path}/delete`, { id: record.id });
-      done(t(w.removed));
+    const gone = (): void => {
+      onClose();
+      onDone();
     };
-    return <Ask title={t(w.removeNamed, { name: record.name.slice(0, 64) })} text={ask} action={t(common.remove)} isDangerous onYes={remove} onClose={() => setRemoving(false)} />;
+    return <Removal name={record.name} text={ask} remove={() => send(`${path}/delete`, { id: record.id })} onDone={gone} onClose={() => setRemoving(false)} />;
   }
   return (
     <FormDialog

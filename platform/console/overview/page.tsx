@@ -81,7 +81,7 @@ function Terminals({ data }: { data: Attention }) {
       <table>
         <tbody>
           {rows.map((row) => (
-            <tr key={row.dot}>
+            <tr key={row.name}>
               <td>
                 <span class="line">
                   <i class={`dot ${row.dot}`} /> {row.name}

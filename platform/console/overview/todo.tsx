@@ -238,7 +238,7 @@ function labels(data: Attention): Item[] {
       </>
     ),
     since: each.opened_at,
-    step: <a href={link(["events", "labels"])}>{t(common.open)}</a>,
+    step: <a href={link(["events", "labels"], { label: String(each.id) })}>{t(common.open)}</a>,
   }));
 }
 

@@ -20,7 +20,7 @@ export const w = words({
   silentWhy: ["connected, but nothing reported", "已连接，但没有上报"],
   unknown: ["unknown", "未知"],
   unknownWhy: ["{n} client {n|id|ids} that no terminal has tried to log in", "{n} 个未登记的客户端 ID 曾尝试登录"],
-  label: ["open", "未关闭"],
+  label: ["label", "标签"],
   waiting: ["waiting", "等待中"],
   expired: ["expired", "已过期"],
   commandWhy: ["command {command} for {terminal}", "发给 {terminal} 的命令 {command}"],

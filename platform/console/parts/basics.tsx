@@ -1,5 +1,5 @@
 /** Small parts that every page is made of. */
-import type { ComponentChildren, TargetedEvent } from "preact";
+import type { ComponentChildren, RefObject, TargetedEvent } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { clock } from "../shell/clock.ts";
 import { pageTitle } from "../shell/title.ts";
@@ -148,16 +148,36 @@ export function PasswordOf({ username }: { username: string }) {
   return <input class="hidden" hidden autocomplete="username" readOnly value={username} />;
 }
 
+/**
+ * Opens a modal dialog; when it goes the focus is where it was, or at the beginning of the page where that is gone.
+ * `onClosed`: the browser has closed it, which may refuse to be held back from that by the second Escape; without, it is opened again.
+ */
+export function useModal(onClosed?: () => void): RefObject<HTMLDialogElement | null> {
+  const ref = useRef<HTMLDialogElement>(null);
+  const latest = useRef(onClosed);
+  latest.current = onClosed;
+  useLayoutEffect(() => {
+    const dialog = ref.current;
+    const opener = document.activeElement as HTMLElement | null;
+    const closed = (event: Event): void => {
+      if (event.target === dialog) (latest.current ?? (() => dialog?.showModal()))();
+    };
+    dialog?.addEventListener("close", closed);
+    dialog?.showModal();
+    return () => {
+      dialog?.removeEventListener("close", closed);
+      dialog?.close(); // while it is open nothing else takes the focus
+      (opener?.isConnected && opener !== document.body ? opener : document.getElementById("main"))?.focus({ preventScroll: true });
+    };
+  }, []);
+  return ref;
+}
+
 /** A modal dialog; closing it by Escape is the same as by its button. */
 export function Dialog(props: { title: string; onClose: () => void; class?: string; children: ComponentChildren; fixed?: boolean }) {
-  const ref = useRef<HTMLDialogElement>(null);
+  const ref = useModal(props.fixed ? undefined : props.onClose);
   const id = useId();
-  useLayoutEffect(() => {
-    const opener = document.activeElement as HTMLElement | null;
-    ref.current?.showModal();
-    ref.current?.querySelector<HTMLElement>("[data-focus]")?.focus();
-    return () => opener?.focus?.();
-  }, []);
+  useLayoutEffect(() => ref.current?.querySelector<HTMLElement>("[data-focus]")?.focus(), []);
   return (
     <dialog
       ref={ref}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { upload } from "../shell/api.ts";
 import { useSend } from "../shell/hooks.ts";
-import { Progress } from "../shell/toasts.tsx";
+import { Progress, tell } from "../shell/toasts.tsx";
 import { isStop, works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
@@ -187,6 +187,27 @@ export function Ask({ title, text, action, isDangerous = false, onYes, onClose }
       </footer>
     </Dialog>
   );
+}
+
+interface RemovalProps {
+  name: string;
+  /** In the place of "Remove" and the name. */
+  title?: string;
+  /** What goes with it. */
+  text: string;
+  remove: () => Promise<unknown>;
+  onDone: () => void;
+  onClose: () => void;
+}
+
+/** Asks before a record goes for good, and tells that it is gone. */
+export function Removal({ name, title, text, remove, onDone, onClose }: RemovalProps) {
+  const removeIt = async (): Promise<void> => {
+    await remove();
+    onDone();
+    tell(t(common.removed));
+  };
+  return <Ask title={title ?? t(common.removeNamed, { name: name.slice(0, 64) })} text={text} action={t(common.remove)} isDangerous onYes={removeIt} onClose={onClose} />;
 }
 
 /** A secret that there is no second look at. */

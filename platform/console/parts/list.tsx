@@ -57,7 +57,7 @@ export function endColumn<R>(title: string, named: (row: R) => string, onClick: 
   };
 }
 
-/** Which dialog is open, and reading the list again once it has done its work. */
+/** Which dialog is open, and reading the list again once it has done its work; `gone`: one that has told it itself. */
 export function useDialogs<D>() {
   const [dialog, setDialog] = useState<D | null>(null);
   const [turn, setTurn] = useState(0);
@@ -68,7 +68,11 @@ export function useDialogs<D>() {
     tell(told);
     again();
   };
-  return { dialog, open: setDialog, close, done, turn, again };
+  const gone = () => {
+    close();
+    again();
+  };
+  return { dialog, open: setDialog, close, done, gone, turn, again };
 }
 
 /** Tabs of a page; the first has the page's own address. */

@@ -36,6 +36,7 @@ const MOST_IN_LINE = 3; // columns that a phone shows beside each other
 const NARROW = "(max-width: 820px)";
 const AHEAD = 10;
 const MOST_PAGES = 30;
+const MARKED_BELOW = 0.3; // of the height
 
 interface Props<R> {
   label: string;
@@ -50,6 +51,8 @@ interface Props<R> {
   /** Rises when the rows should be read again where they are. */
   turn?: number;
   onTotal?: (total: number) => void;
+  /** A row that a link leads to, and at which place it is: scrolled to, and told from the others. */
+  marked?: { key: string; at: number } | null | undefined;
 }
 
 export function Table<R>(props: Props<R>) {
@@ -133,6 +136,11 @@ export function Table<R>(props: Props<R>) {
     };
   }, []);
 
+  const { marked } = props;
+  useEffect(() => {
+    if (marked && total !== null) box.current?.scrollTo({ top: Math.max(0, marked.at * rowPx - MARKED_BELOW * view.height) });
+  }, [marked?.key, marked?.at, total === null]);
+
   const isPrinted = usePrinting();
   const { first, last } = windowOf(view.top, view.height, rowPx, total ?? 0, AHEAD);
   const shown = isPrinted ? allRead(rows) : Array.from({ length: last - first }, (_, i) => first + i);
@@ -155,7 +163,7 @@ export function Table<R>(props: Props<R>) {
           {shown.map((n) => {
             const row = at(n);
             return (
-              <tr key={row ? props.rowKey(row) : n} aria-rowindex={n + 2}>
+              <tr key={row ? props.rowKey(row) : n} aria-rowindex={n + 2} aria-current={row && marked?.key === props.rowKey(row) ? "true" : undefined}>
                 {columns.map((column) => (
                   <td key={column.id} class={classOf(column, column === broad)} data-title={column.isTitleHidden ? undefined : column.title}>
                     {row ? column.render(row) : <span class="dim">{"…"}</span>}

@@ -2,10 +2,11 @@
 import { useEffect } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
-import { Ask, FormDialog, type Values } from "../parts/forms.tsx";
+import { FormDialog, Removal, type Values } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
+import { useAsked } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -17,7 +18,8 @@ export type Rule = RowOf<Result<"get_rule_list">>;
 type Doing = { kind: "add"; initial: Values } | { kind: "edit" | "remove"; rule: Rule };
 
 export function Rules() {
-  const { dialog, open, close, done, turn } = useDialogs<Doing>();
+  const { dialog, open, close, done, gone, turn } = useDialogs<Doing>();
+  useAsked("add", () => may("admin") && open({ kind: "add", initial: {} }));
   const { query, path } = route.value;
   useEffect(() => {
     const kind = query.get("new");
@@ -67,15 +69,12 @@ export function Rules() {
         />
       )}
       {dialog?.kind === "remove" && (
-        <Ask
+        <Removal
+          name={dialog.rule.name}
           title={t(w.remove, { name: dialog.rule.name.slice(0, 64) })}
           text={t(w.removeAsk)}
-          action={t(common.remove)}
-          isDangerous
-          onYes={async () => {
-            await call("delete_rule", { uid: dialog.rule.uid });
-            done(t(w.removed));
-          }}
+          remove={() => call("delete_rule", { uid: dialog.rule.uid })}
+          onDone={gone}
           onClose={close}
         />
       )}
@@ -90,10 +89,10 @@ function columns(toggle: (rule: Rule) => void, open: (kind: "edit" | "remove", r
     return known ? t(known[1]) : t(w.other, { kinds });
   };
   return [
-    { id: "name", title: t(w.rule), sort: "name", width: 26, render: (row) => <Name text={row.name} /> },
-    { id: "tells", title: t(w.tells), width: 24, render: tells },
-    { id: "channel", title: t(w.channel), width: 10, isMinor: true, render: (row) => t(CHANNELS.find(([value]) => value === row.channel)?.[1] ?? [row.channel, row.channel]) },
-    { id: "to", title: t(w.to), width: 16, isMinor: true, render: (row) => <Name text={((row.recipients as string[] | null) ?? []).join(", ")} /> },
+    { id: "name", title: t(w.rule), sort: "name", width: 22, render: (row) => <Name text={row.name} /> },
+    { id: "tells", title: t(w.tells), width: 22, render: tells },
+    { id: "channel", title: t(w.channel), width: 9, isMinor: true, render: (row) => t(CHANNELS.find(([value]) => value === row.channel)?.[1] ?? [row.channel, row.channel]) },
+    { id: "to", title: t(w.to), width: 13, isMinor: true, render: (row) => <Name text={((row.recipients as string[] | null) ?? []).join(", ")} /> },
     { id: "state", title: t(common.state), width: 10, render: (row) => <Tag kind={row.is_active ? "good" : ""}>{t(row.is_active ? w.running : w.stopped)}</Tag> },
     {
       id: "do",
@@ -109,8 +108,8 @@ function columns(toggle: (rule: Rule) => void, open: (kind: "edit" | "remove", r
             <button class="small" aria-label={`${t(common.edit)} ${row.name}`.slice(0, 100)} onClick={() => open("edit", row)}>
               {t(common.edit)}
             </button>{" "}
-            <button class="small danger" aria-label={t(w.remove, { name: row.name.slice(0, 80) })} onClick={() => open("remove", row)}>
-              {"✕"}
+            <button class="small" aria-label={t(w.remove, { name: row.name.slice(0, 80) })} onClick={() => open("remove", row)}>
+              {t(common.remove)}
             </button>
           </>
         ),

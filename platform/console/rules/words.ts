@@ -15,7 +15,6 @@ export const w = words({
   started: ["Started", "已启动"],
   stoppedNow: ["Stopped", "已停止"],
   saved: ["Saved; it does nothing until it is started", "已保存；启动前不会生效"],
-  removed: ["Removed", "已删除"],
   none: ["No rules yet", "尚无规则"],
   noneDo: ["A rule tells somebody when an event rises, a label opens, or a terminal is gone. An administrator writes one: New rule, or “Make a rule of it” at an event.", "规则在事件触发、标签打开或终端离线时发出通知。由管理员编写：点击“新建规则”，或在事件中选择“据此创建规则”。"],
   add: ["New rule", "新建规则"],

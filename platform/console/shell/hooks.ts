@@ -4,6 +4,7 @@ import { type Frame, Unreachable, type Wanted } from "terrazzo-client";
 import { healed, live } from "./api.ts";
 import { beBusy } from "./busy.ts";
 import { readPatiently } from "./patience.ts";
+import { replaceQuery, route } from "./routes.ts";
 
 const SECOND_MS = 1_000;
 /** Characters of a draft that are kept. */
@@ -189,4 +190,14 @@ export function useRested<T>(value: T, ms: number): T {
     return () => clearTimeout(timer);
   }, [value, ms]);
   return rested;
+}
+
+/** Opens what a link asks for (`?do=add`), once: the link is another one then. */
+export function useAsked(name: string, open: () => void): void {
+  const asked = route.value.query.get("do");
+  useEffect(() => {
+    if (asked !== name) return;
+    replaceQuery({ do: "" });
+    open();
+  }, [asked]);
 }

@@ -1,6 +1,7 @@
 /** One search over everything: pages, and whatever has a name. */
 import { signal } from "@preact/signals";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useModal } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { call, may } from "./api.ts";
@@ -12,6 +13,8 @@ import { go, link } from "./routes.ts";
 const w = words({
   title: ["Find anything by its name", "按名称查找任何内容"],
   page: ["page", "页面"],
+  part: ["part of a page", "页面部分"],
+  action: ["action", "操作"],
   hint: ["↑ ↓ to choose, Enter to open, Esc to close", "↑ ↓ 选择，Enter 打开，Esc 关闭"],
 });
 
@@ -19,7 +22,8 @@ interface Found {
   name: string;
   more: string;
   kind: string;
-  to: string;
+  key: string;
+  open: () => void;
 }
 
 const MOST = 20;
@@ -28,8 +32,21 @@ export const isSearching = signal(false);
 function pagesNamed(text: string): Found[] {
   const small = text.toLowerCase();
   return PAGES.filter((each) => (!each.role || may(each.role)) && each.title.some((name) => name.toLowerCase().includes(small))).map(
-    (each) => ({ name: t(each.title), more: "", kind: t(w.page), to: link([each.id]) }),
+    (each) => ({ name: t(each.title), more: "", kind: t(w.page), key: each.id, open: () => go(link([each.id])) }),
   );
+}
+
+/** Parts of pages, and what one can begin; none before somebody types, or where they can't be loaded. */
+async function placesNamed(text: string): Promise<Found[]> {
+  const small = text.toLowerCase();
+  const { PLACES } = await import("./places.ts");
+  return PLACES.filter((each) => (!each.role || may(each.role)) && each.title.some((name) => name.toLowerCase().includes(small))).map((each) => ({
+    name: t(each.title),
+    more: t(each.of),
+    kind: t(each.isAction ? w.action : w.part),
+    key: `${each.title[0]} ${each.of[0]}`,
+    open: each.open,
+  }));
 }
 
 async function ask(text: string, abort: AbortSignal): Promise<Found[]> {
@@ -37,7 +54,7 @@ async function ask(text: string, abort: AbortSignal): Promise<Found[]> {
   const hits = await call("search", { text: text.slice(0, 64), kinds: kindsShown(pages), limit: MOST }, abort);
   return hits.flatMap((hit) => {
     const to = placeOf(hit, pages);
-    return to ? [{ name: hit.name || hit.uid, more: hit.text || (hit.uid === hit.name ? "" : hit.uid), kind: t(kindWord(hit.kind)), to }] : [];
+    return to ? [{ name: hit.name || hit.uid, more: hit.text || (hit.uid === hit.name ? "" : hit.uid), kind: t(kindWord(hit.kind)), key: to, open: () => go(to) }] : [];
   });
 }
 
@@ -45,36 +62,58 @@ export function Search() {
   const [text, setText] = useState("");
   const [found, setFound] = useState<Found[]>([]);
   const [chosen, setChosen] = useState(0);
+  const [answered, setAnswered] = useState(""); // the text that all that is found is of
+  const isWanted = useRef(false); // the first that is found, by who pressed Enter before it was
   const rested = useRested(text.trim(), 120);
-  const dialog = useRef<HTMLDialogElement>(null);
+  const close = () => (isSearching.value = false);
+  const dialog = useModal(close); // before the next key comes
   const list = useId();
-  useLayoutEffect(() => dialog.current?.showModal(), []); // before the next key comes
   useEffect(() => {
     setChosen(0);
     setFound(pagesNamed(rested));
-    if (!rested) return;
+    if (!rested) {
+      setAnswered("");
+      return;
+    }
     const abort = new AbortController();
-    ask(rested, abort.signal).then(
-      (more) => setFound([...pagesNamed(rested), ...more]),
-      () => undefined, // the pages stay, and the banner says that the platform is away
-    );
+    const places = placesNamed(rested).catch(() => []); // of a platform that is away
+    const show = (more: Found[]) => {
+      if (abort.signal.aborted) return;
+      const all = [...pagesNamed(rested), ...more];
+      setFound(all);
+      if (isWanted.current) open(all[0]);
+    };
+    void places.then(show);
+    Promise.all([places, ask(rested, abort.signal)])
+      .then(
+        ([near, far]) => show([...near, ...far]),
+        () => undefined, // the pages stay, and the banner says that the platform is away
+      )
+      .finally(() => !abort.signal.aborted && setAnswered(rested));
     return () => abort.abort();
   }, [rested]);
-  const close = () => (isSearching.value = false);
+  const onCancel = (event: Event) => {
+    event.preventDefault(); // else it would be closed before it is gone
+    close();
+  };
   const open = (each: Found | undefined) => {
     if (!each) return;
     close();
-    go(each.to);
+    each.open();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
       setChosen((n) => (n + step + found.length) % Math.max(1, found.length));
-    } else if (event.key === "Enter") open(found[chosen]);
+    } else if (event.key === "Enter") {
+      event.preventDefault(); // else it would press what has the focus in a dialog that opens
+      if (text.trim() === rested && found.length) open(found[chosen]);
+      else isWanted.current = true;
+    }
   };
   return (
-    <dialog ref={dialog} class="search" aria-label={t(w.title)} onCancel={close} onClick={(event) => event.target === dialog.current && close()}>
+    <dialog ref={dialog} class="search" aria-label={t(w.title)} onCancel={onCancel} onClick={(event) => event.target === dialog.current && close()}>
       <input
         role="combobox"
         aria-expanded="true"
@@ -84,13 +123,16 @@ export function Search() {
         placeholder={t(w.title)}
         maxLength={100}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => {
+          isWanted.current = false;
+          setText(event.currentTarget.value);
+        }}
         onKeyDown={onKeyDown}
       />
-      <ul id={list} role="listbox" aria-label={t(common.search)}>
+      <ul id={list} role="listbox" aria-busy={answered !== text.trim()} aria-label={t(common.search)}>
         {found.map((each, i) => (
           <li
-            key={each.to}
+            key={each.key}
             id={`${list}-${i}`}
             role="option"
             aria-selected={i === chosen}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
-import { Ask, isNamed } from "../parts/forms.tsx";
+import { isNamed, Removal } from "../parts/forms.tsx";
 import { page } from "../shell/api.ts";
 import { useLoad, useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
@@ -31,17 +31,12 @@ export function ScriptEditor({ script, kind, onClose, onDone, onRemoved }: Props
   const change = (changes: Partial<Script>) => setDraft((before) => ({ ...before, ...changes }));
   const wrong = error instanceof GatewayError ? wrongOf(error) : null;
   if (isRemoving) {
-    const removeIt = async (): Promise<void> => {
-      await remove(kind, script.uid);
-      onRemoved();
-    };
     return (
-      <Ask
-        title={t(w.removeNamed, { name: script.name.slice(0, 64) })}
+      <Removal
+        name={script.name}
         text={t(kind === "retainer" ? w.removeRetainerAsk : w.removeAsk)}
-        action={t(common.remove)}
-        isDangerous
-        onYes={removeIt}
+        remove={() => remove(kind, script.uid)}
+        onDone={onRemoved}
         onClose={() => setRemoving(false)}
       />
     );

@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function ScriptList({ kind, label, base }: Props) {
-  const { dialog, open, close, done, turn } = useDialogs<Script>();
+  const { dialog, open, close, done, gone, turn } = useDialogs<Script>();
   const isRetainer = kind === "retainer";
   const toggle = async (row: Script) => {
     try {
@@ -41,7 +41,7 @@ export function ScriptList({ kind, label, base }: Props) {
         tools={may("admin") && <button onClick={() => open(newScript(kind))}>{t(w.newScript)}</button>}
         empty={<Empty title={t(isRetainer ? w.noRetainers : w.none)}>{t(isRetainer ? w.noRetainersDo : w.noneDo)}</Empty>}
       />
-      {dialog && <ScriptEditor script={dialog} kind={kind} onClose={close} onDone={() => done(savedText(kind))} onRemoved={() => done(t(w.removed))} />}
+      {dialog && <ScriptEditor script={dialog} kind={kind} onClose={close} onDone={() => done(savedText(kind))} onRemoved={gone} />}
     </>
   );
 }

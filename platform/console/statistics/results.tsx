@@ -3,13 +3,12 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
 import { type ChartView, HOUR_MS, readView, writeView } from "../charts/link.ts";
 import { Card, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
-import { FormDialog, type Values } from "../parts/forms.tsx";
-import { call, may, page } from "../shell/api.ts";
-import { clock } from "../shell/clock.ts";
+import { type call, may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
 import { language, t } from "../words/words.ts";
+import { AgainButton, AgainProgress, useAgain } from "./again.tsx";
 import { ScriptEditor } from "./editor.tsx";
 import { savedText } from "./list.tsx";
 import { columnsOf, item, type Kind, KINDS, resultsOf, type Script } from "./scripts.ts";
@@ -24,7 +23,6 @@ const TYPES = [
 const MOST_OBJECTS = 1_000;
 const UNBROKEN = 20; // characters
 const PLAIN = new Set(["label_en", "label_cn"]); // words, not codes
-const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 interface Props {
   kind: "statistics" | "calculate";
@@ -34,11 +32,12 @@ interface Props {
 export function Results({ kind, uid }: Props) {
   const { data, error, reload } = useLoad((abort) => item(kind, uid, abort), [kind, uid]);
   const objects = useLoad((abort) => (data ? namesOf(data, abort) : Promise.resolve([])), [data?.uid]);
+  const again = useAgain(kind === "statistics" ? uid : "");
   const chosen = route.value.query.get("object") ?? objects.data?.[0]?.id ?? "";
   return (
     <>
       <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
-        {data && kind === "statistics" && may("admin") && <AgainButton script={data} objects={objects.data ?? []} />}
+        {data && kind === "statistics" && may("admin") && <AgainButton script={data} objects={objects.data ?? []} onAsked={again.asked} />}
         {data && <EditButton kind={kind} script={data} list={["statistics", kind]} onDone={reload} />}
         <a class="button" href={link(["statistics", kind])}>
           {t(KINDS.find((each) => each.id === kind)?.title ?? w.all)}
@@ -47,9 +46,10 @@ export function Results({ kind, uid }: Props) {
       {!!error && <Problem error={error} retry={reload} />}
       {data && (
         <div class="stack">
+          <AgainProgress again={again} script={data} objects={objects.data ?? []} />
           <Choice objects={objects.data ?? []} chosen={chosen} />
           {chosen ? (
-            <Curves kind={kind} script={data} objectId={chosen} />
+            <Curves key={again.finished} kind={kind} script={data} objectId={chosen} />
           ) : (
             !objects.isLoading && (
               <Card>
@@ -73,44 +73,11 @@ export function EditButton({ kind, script, list, onDone }: { kind: Kind; script:
     tell(savedText(kind));
     onDone();
   };
-  const onRemoved = () => {
-    tell(t(w.removed));
-    go(link(list));
-  };
+  const onRemoved = () => go(link(list));
   return (
     <>
       <button onClick={() => setOpen(true)}>{t(w.edit)}</button>
       {isOpen && <ScriptEditor script={script} kind={kind} onClose={() => setOpen(false)} onDone={done} onRemoved={onRemoved} />}
-    </>
-  );
-}
-
-/** Computes finished periods again, as after values that came late or a row that was wrong. */
-function AgainButton({ script, objects }: { script: Script; objects: readonly { id: string; name: string }[] }) {
-  const [isOpen, setOpen] = useState(false);
-  const now = clock.now.peek();
-  const ask = async ({ object_id, start_time = "", end_time = "" }: Values): Promise<void> => {
-    await call("recompute_statistics", { script_uid: script.uid, start_time, end_time, ...(object_id ? { object_id } : {}) });
-    setOpen(false);
-    tell(t(w.recomputed));
-  };
-  return (
-    <>
-      <button onClick={() => setOpen(true)}>{t(w.recompute)}</button>
-      {isOpen && (
-        <FormDialog
-          title={t(w.recomputeNamed, { name: script.name.slice(0, 64) })}
-          submit={t(w.recompute)}
-          initial={{ start_time: clock.format(now - AGAIN_MS).slice(0, 19), end_time: clock.format(now).slice(0, 19) }}
-          fields={[
-            { name: "start_time", label: t(w.recomputeFrom), isRequired: true, most: 40, hint: t(w.recomputeHint) },
-            { name: "end_time", label: t(w.recomputeUntil), isRequired: true, most: 40 },
-            { name: "object_id", label: t(w.object), kind: "choice", options: [["", t(w.allObjects)], ...objects.map((each) => [each.id, each.name.slice(0, 100)] as const)] },
-          ]}
-          onSubmit={ask}
-          onClose={() => setOpen(false)}
-        />
-      )}
     </>
   );
 }

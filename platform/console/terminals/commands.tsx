@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { CommandReason, CommandState } from "../commands/state.tsx";
 import { Age, Card, Empty, Field, Name, Problem } from "../parts/basics.tsx";
+import { Json } from "../parts/json.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { useDraft, useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
 import { tell } from "../shell/toasts.tsx";
@@ -41,7 +42,7 @@ export function Commands({ uid, isOnline }: { uid: string; isOnline: boolean }) 
                     <CommandReason reason={each.reason} />
                   </span>
                 </span>
-                {each.answer !== null && <pre class="dim">{JSON.stringify(each.answer).slice(0, 2_000)}</pre>}
+                {each.answer !== null && <Json value={each.answer} />}
               </li>
             ))}
           </ul>

@@ -2,11 +2,10 @@
 import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Card, Code, Head, Name, Problem, Tag } from "../parts/basics.tsx";
-import { Ask } from "../parts/forms.tsx";
+import { Removal } from "../parts/forms.tsx";
 import { call, may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link } from "../shell/routes.ts";
-import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { ConfigDialog } from "./config-dialog.tsx";
@@ -26,11 +25,6 @@ export function Configuration({ uid }: { uid: string }) {
   const [dialog, setDialog] = useState<"edit" | "remove" | null>(null);
   const [turn, setTurn] = useState(0);
   const found = item.data;
-  const remove = async (): Promise<void> => {
-    await call("delete_terminal_config", { uid });
-    go(link(["terminals"], { configurations: "1" }));
-    tell(t(w.removed));
-  };
   return (
     <>
       <Head title={found?.name || uid} name sub={found && <Tag kind={found.deliver ? "info" : ""}>{t(found.deliver ? w.isSent : w.isNotSent)}</Tag>}>
@@ -57,7 +51,14 @@ export function Configuration({ uid }: { uid: string }) {
         />
       )}
       {dialog === "remove" && found && (
-        <Ask title={t(w.removeNamed, { name: found.name.slice(0, 64) })} text={t(w.removeAsk)} action={t(common.remove)} isDangerous onYes={remove} onClose={() => setDialog(null)} />
+        <Removal
+          name={found.name}
+          title={t(w.removeNamed, { name: found.name.slice(0, 64) })}
+          text={t(w.removeAsk)}
+          remove={() => call("delete_terminal_config", { uid })}
+          onDone={() => go(link(["terminals"], { configurations: "1" }))}
+          onClose={() => setDialog(null)}
+        />
       )}
       {item.error !== undefined && <Problem error={item.error} retry={item.reload} />}
       {found && (

@@ -38,7 +38,6 @@ export const w = words({
   payload: ["How payloads are read (JSON; empty: objects of points)", "如何读取负载（JSON；留空：点的对象）"],
   removeNamed: ["Remove the configuration {name}", "删除配置 {name}"],
   removeAsk: ["A configuration that terminals have can't be removed: give them another one first.", "仍有终端使用的配置无法删除：请先为其指定其他配置。"],
-  removed: ["Removed", "已删除"],
   versionOf: ["Version of its {unit}", "{unit} 版本"],
   fileOf: ["Firmware of its {unit}", "{unit} 固件"],
   fileHint: ["An uploaded file, or an address; campaigns send it", "已上传的文件或地址；由升级活动下发"],

@@ -5,7 +5,7 @@ import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useLive, useLoad, useRested, useSeldom } from "../shell/hooks.ts";
+import { useAsked, useLive, useLoad, useRested, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
@@ -100,6 +100,8 @@ export function Terminals() {
   }, [rested]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [dialog, setDialog] = useState<"import" | "add" | null>(null);
+  useAsked("import", () => may("admin") && setDialog("import"));
+  useAsked("add", () => may("admin") && setDialog("add"));
   const toggle = (uid: string) => {
     const next = new Set(chosen);
     if (!next.delete(uid) && next.size < MOST_NAMED) next.add(uid);

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
+import { Json } from "../parts/json.tsx";
 import { call } from "../shell/api.ts";
 import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
@@ -99,7 +100,7 @@ function Feeds({ mapped }: { mapped: Mapped }) {
 function OneMessage({ message, objects, isRaw }: { message: Message; objects: readonly Fed[]; isRaw: boolean }) {
   return (
     <Came topic={message.topic} time={message.time}>
-      <pre dir="auto">{payloadText(message, isRaw)}</pre>
+      {isRaw || message.points === null ? <pre dir="auto">{rawText(message.payload)}</pre> : <Json value={message.points} />}
       {message.points === null && <span class="dim">{t(w.noPoints)}</span>}
       {message.became.map((each) => (
         <Became key={each.object_id} name={objects.find((object) => object.id === each.object_id)?.name ?? String(each.object_id)} id={each.object_id} values={each.values} />
@@ -125,15 +126,8 @@ function Became({ id, name, values }: { id: number; name: string; values: Record
   );
 }
 
-function payloadText({ payload, points }: Message, isRaw: boolean): string {
-  const shown: unknown = isRaw || points === null ? payload : points;
-  const text = typeof shown === "string" ? shown : isRaw ? JSON.stringify(shown) : pretty(shown);
+/** As it came. */
+function rawText(payload: unknown): string {
+  const text = typeof payload === "string" ? payload : JSON.stringify(payload);
   return text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
-}
-
-function pretty(payload: unknown): string {
-  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) return JSON.stringify(payload);
-  return Object.entries(payload)
-    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
-    .join("   ");
 }

@@ -1,0 +1,91 @@
+/** What a search finds beside pages and records: parts of pages, and what one can begin. Loaded when one searches. */
+import { w as access } from "../access/words.ts";
+import { w as broker } from "../broker/words.ts";
+import { w as campaigns } from "../campaigns/words.ts";
+import { w as commands } from "../commands/words.ts";
+import { w as customers } from "../customers/words.ts";
+import { w as events } from "../events/words.ts";
+import { isAccountOpen } from "../login/account.tsx";
+import { w as mapping } from "../mapping/words.ts";
+import { w as editing } from "../objects/edit-words.ts";
+import { w as objects } from "../objects/words.ts";
+import { w as rules } from "../rules/words.ts";
+import { w as statistics } from "../statistics/words.ts";
+import { words as bulk } from "../terminals/bulk-words.ts";
+import { w as terminals } from "../terminals/words.ts";
+import { type Pair, words } from "../words/words.ts";
+import { logout, type Role } from "./api.ts";
+import { titles } from "./pages.ts";
+import { chooseLanguage, chooseTheme } from "./preferences.ts";
+import { go, link } from "./routes.ts";
+
+const w = words({
+  account: ["Account", "账户"],
+  dark: ["Dark theme", "深色主题"],
+  light: ["Light theme", "浅色主题"],
+  english: ["English", "English（英文）"],
+  chinese: ["中文 (Chinese)", "中文"],
+  logout: ["Log out", "退出登录"],
+});
+
+export interface Place {
+  title: Pair;
+  /** The page that it is of. */
+  of: Pair;
+  isAction: boolean;
+  open: () => void;
+  role?: Role | "super";
+}
+
+type Query = Record<string, string>;
+
+function part(of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = {}, role?: Role | "super"): Place {
+  return { title, of: titles[of], isAction: false, open: () => go(link([of, ...path], query)), ...(role ? { role } : {}) };
+}
+
+function action(of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = { do: "add" }, role: Role | "super" = "admin"): Place {
+  return { ...part(of, title, path, query, role), isAction: true };
+}
+
+function own(title: Pair, open: () => void): Place {
+  return { title, of: w.account, isAction: true, open };
+}
+
+export const PLACES: readonly Place[] = [
+  part("events", events.labels, ["labels"]),
+  part("events", events.retainers, ["retainers"]),
+  part("events", events.handover, ["handover"]),
+  part("terminals", terminals.unknownOnes, [], { unknown: "1" }),
+  part("terminals", terminals.configurations, [], { configurations: "1" }),
+  action("terminals", bulk.create),
+  action("terminals", bulk.importButton, [], { do: "import" }),
+  part("objects", objects.map, [], { view: "map" }),
+  action("objects", editing.add),
+  part("commands", commands.expiredTab, ["expired"]),
+  part("mapping", mapping.controls, ["control"]),
+  part("statistics", statistics.calculate, ["calculate"]),
+  part("statistics", statistics.balance, ["balance"]),
+  part("rules", rules.messages, ["messages"], {}, "operator"),
+  action("rules", rules.add),
+  action("campaigns", campaigns.add),
+  action("customers", customers.add),
+  part("broker", broker.subscriptions, ["subscriptions"]),
+  part("broker", broker.retained, ["retained"]),
+  part("broker", broker.now, ["now"], {}, "super"),
+  part("broker", broker.bridges, ["bridges"], {}, "super"),
+  part("access", access.users, [], {}, "admin"),
+  part("access", access.companies, ["companies"], {}, "super"),
+  part("access", access.apiKeys, ["api-keys"]),
+  part("access", access.claimKeys, ["claim-keys"], {}, "admin"),
+  part("access", access.failures, ["failures"], {}, "admin"),
+  action("access", access.addUser),
+  action("access", access.addCompany, ["companies"], { do: "add" }, "super"),
+  action("access", access.addKey, ["api-keys"], { do: "add" }, "viewer"),
+  action("access", access.addClaim, ["claim-keys"]),
+  own(w.account, () => (isAccountOpen.value = true)),
+  own(w.dark, () => chooseTheme("dark")),
+  own(w.light, () => chooseTheme("light")),
+  own(w.english, () => chooseLanguage("en")),
+  own(w.chinese, () => chooseLanguage("zh")),
+  own(w.logout, () => void logout()),
+];

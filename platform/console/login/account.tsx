@@ -1,11 +1,10 @@
 /** Who one is: role, language, theme, password, log out. */
-import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Dialog, Field, Name, PasswordOf, Problem } from "../parts/basics.tsx";
 import { call, check, logout, session } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { chooseLanguage, chooseTheme, type Theme, theme } from "../shell/preferences.ts";
+import { chooseLanguage, chooseTheme, isAccountOpen, type Theme, theme } from "../shell/preferences.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { type Language, language, t, words } from "../words/words.ts";
@@ -35,8 +34,6 @@ const w = words({
   changed: ["The password was changed; other sessions have ended.", "密码已修改；其他会话已结束。"],
   logout: ["Log out", "退出登录"],
 });
-
-export const isAccountOpen = signal(false);
 
 export function Account() {
   const who = session.value;

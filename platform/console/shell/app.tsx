@@ -1,7 +1,6 @@
 /** The frame around each page: menu, search, connection, account; and what is shown instead while nobody is logged in. */
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Account, isAccountOpen } from "../login/account.tsx";
 import { Login } from "../login/page.tsx";
 import { Dialog, Head, Problem } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
@@ -11,6 +10,7 @@ import { beBusy } from "./busy.ts";
 import { clock } from "./clock.ts";
 import { loadLaterStyle } from "./later-style.ts";
 import { PAGES } from "./pages.ts";
+import { isAccountOpen } from "./preferences.ts";
 import { HOME, link, route } from "./routes.ts";
 import { isSearching, Search } from "./search.tsx";
 import { needed } from "./title.ts";
@@ -58,7 +58,7 @@ export function App() {
       <Toasts />
       <Watching />
       {isSearching.value && <Search />}
-      {isAccountOpen.value && <Account />}
+      {isAccountOpen.value && <LaterAccount />}
       {hasExpired.value && (
         <Dialog title={t(w.again)} fixed onClose={() => undefined}>
           <p class="dim">{t(w.againLong)}</p>
@@ -73,6 +73,13 @@ export function App() {
 function Watching() {
   const [Loaded, setLoaded] = useState<ComponentType | null>(null);
   useEffect(() => void import("../overview/watch.tsx").then((module) => setLoaded(() => module.Watch), () => undefined), []);
+  return Loaded && <Loaded />;
+}
+
+/** One's account, loaded when it is first opened. */
+function LaterAccount() {
+  const [Loaded, setLoaded] = useState<ComponentType | null>(null);
+  useEffect(() => void import("../login/account.tsx").then((module) => setLoaded(() => module.Account), () => (isAccountOpen.value = false)), []);
   return Loaded && <Loaded />;
 }
 

@@ -5,7 +5,6 @@ import { w as campaigns } from "../campaigns/words.ts";
 import { w as commands } from "../commands/words.ts";
 import { w as customers } from "../customers/words.ts";
 import { w as events } from "../events/words.ts";
-import { isAccountOpen } from "../login/account.tsx";
 import { w as mapping } from "../mapping/words.ts";
 import { w as editing } from "../objects/edit-words.ts";
 import { w as objects } from "../objects/words.ts";
@@ -16,7 +15,7 @@ import { w as terminals } from "../terminals/words.ts";
 import { type Pair, words } from "../words/words.ts";
 import { logout, type Role } from "./api.ts";
 import { titles } from "./pages.ts";
-import { chooseLanguage, chooseTheme } from "./preferences.ts";
+import { chooseLanguage, chooseTheme, isAccountOpen } from "./preferences.ts";
 import { go, link } from "./routes.ts";
 
 const w = words({

@@ -6,6 +6,8 @@ import { type Language, language } from "../words/words.ts";
 export type Theme = "system" | "light" | "dark";
 
 export const theme = signal<Theme>("system");
+/** Whether one's account, with these and the password, is open. */
+export const isAccountOpen = signal(false);
 /** What the theme comes to; charts draw themselves anew with it. */
 export const shownTheme = signal<"light" | "dark">("light");
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,8 +32,15 @@ def report(kind: str, kept: Any, found: Any) -> str:
     return "\n".join([f"{kind}: {len(lines)} visible differences", *lines, HOW_TO_UPDATE]) if lines else ""
 
 
+_DIGITS = 1e-12  # of a sum, relative: what is sealed is added up in another order than what isn't yet
+
+
 def _differ(one: Any, other: Any) -> bool:
-    return type(one) is not type(other) or one != other  # 1 is not True here
+    if type(one) is not type(other):  # 1 is not True here
+        return True
+    if isinstance(one, list):
+        return len(one) != len(other) or any(map(_differ, one, other))
+    return not math.isclose(one, other, rel_tol=_DIGITS) if isinstance(one, float) else bool(one != other)
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -13,10 +13,18 @@ import { w as statistics } from "../statistics/words.ts";
 import { words as bulk } from "../terminals/bulk-words.ts";
 import { w as terminals } from "../terminals/words.ts";
 import { type Pair, words } from "../words/words.ts";
-import { logout, type Role } from "./api.ts";
-import { titles } from "./pages.ts";
-import { chooseLanguage, chooseTheme, isAccountOpen } from "./preferences.ts";
-import { go, link } from "./routes.ts";
+import type { Role } from "./api.ts";
+import type { titles } from "./pages.ts";
+
+/** What the shell has of it: imported here it would be loaded in pieces of its own, from the first page on. */
+export interface Shell {
+  titles: typeof titles;
+  open: (path: readonly string[], query: Query) => void;
+  account: () => void;
+  theme: (chosen: "light" | "dark") => void;
+  language: (chosen: "en" | "zh") => void;
+  logout: () => void;
+}
 
 const w = words({
   account: ["Account", "账户"],
@@ -38,53 +46,51 @@ export interface Place {
 
 type Query = Record<string, string>;
 
-function part(of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = {}, role?: Role | "super"): Place {
-  return { title, of: titles[of], isAction: false, open: () => go(link([of, ...path], query)), ...(role ? { role } : {}) };
+/** All of them, for all roles. */
+export function placesOf(shell: Shell): readonly Place[] {
+  const part = (of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = {}, role?: Role | "super"): Place => {
+    return { title, of: shell.titles[of], isAction: false, open: () => shell.open([of, ...path], query), ...(role ? { role } : {}) };
+  };
+  const action = (of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = { do: "add" }, role: Role | "super" = "admin"): Place => {
+    return { ...part(of, title, path, query, role), isAction: true };
+  };
+  const own = (title: Pair, open: () => void): Place => ({ title, of: w.account, isAction: true, open });
+  return [
+    part("events", events.labels, ["labels"]),
+    part("events", events.retainers, ["retainers"]),
+    part("events", events.handover, ["handover"]),
+    part("terminals", terminals.unknownOnes, [], { unknown: "1" }),
+    part("terminals", terminals.configurations, [], { configurations: "1" }),
+    action("terminals", bulk.create),
+    action("terminals", bulk.importButton, [], { do: "import" }),
+    part("objects", objects.map, [], { view: "map" }),
+    action("objects", editing.add),
+    part("commands", commands.expiredTab, ["expired"]),
+    part("mapping", mapping.controls, ["control"]),
+    part("statistics", statistics.calculate, ["calculate"]),
+    part("statistics", statistics.balance, ["balance"]),
+    part("rules", rules.messages, ["messages"], {}, "operator"),
+    action("rules", rules.add),
+    action("campaigns", campaigns.add),
+    action("customers", customers.add),
+    part("broker", broker.subscriptions, ["subscriptions"]),
+    part("broker", broker.retained, ["retained"]),
+    part("broker", broker.now, ["now"], {}, "super"),
+    part("broker", broker.bridges, ["bridges"], {}, "super"),
+    part("access", access.users, [], {}, "admin"),
+    part("access", access.companies, ["companies"], {}, "super"),
+    part("access", access.apiKeys, ["api-keys"]),
+    part("access", access.claimKeys, ["claim-keys"], {}, "admin"),
+    part("access", access.failures, ["failures"], {}, "admin"),
+    action("access", access.addUser),
+    action("access", access.addCompany, ["companies"], { do: "add" }, "super"),
+    action("access", access.addKey, ["api-keys"], { do: "add" }, "viewer"),
+    action("access", access.addClaim, ["claim-keys"]),
+    own(w.account, () => shell.account()),
+    own(w.dark, () => shell.theme("dark")),
+    own(w.light, () => shell.theme("light")),
+    own(w.english, () => shell.language("en")),
+    own(w.chinese, () => shell.language("zh")),
+    own(w.logout, () => shell.logout()),
+  ];
 }
-
-function action(of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = { do: "add" }, role: Role | "super" = "admin"): Place {
-  return { ...part(of, title, path, query, role), isAction: true };
-}
-
-function own(title: Pair, open: () => void): Place {
-  return { title, of: w.account, isAction: true, open };
-}
-
-export const PLACES: readonly Place[] = [
-  part("events", events.labels, ["labels"]),
-  part("events", events.retainers, ["retainers"]),
-  part("events", events.handover, ["handover"]),
-  part("terminals", terminals.unknownOnes, [], { unknown: "1" }),
-  part("terminals", terminals.configurations, [], { configurations: "1" }),
-  action("terminals", bulk.create),
-  action("terminals", bulk.importButton, [], { do: "import" }),
-  part("objects", objects.map, [], { view: "map" }),
-  action("objects", editing.add),
-  part("commands", commands.expiredTab, ["expired"]),
-  part("mapping", mapping.controls, ["control"]),
-  part("statistics", statistics.calculate, ["calculate"]),
-  part("statistics", statistics.balance, ["balance"]),
-  part("rules", rules.messages, ["messages"], {}, "operator"),
-  action("rules", rules.add),
-  action("campaigns", campaigns.add),
-  action("customers", customers.add),
-  part("broker", broker.subscriptions, ["subscriptions"]),
-  part("broker", broker.retained, ["retained"]),
-  part("broker", broker.now, ["now"], {}, "super"),
-  part("broker", broker.bridges, ["bridges"], {}, "super"),
-  part("access", access.users, [], {}, "admin"),
-  part("access", access.companies, ["companies"], {}, "super"),
-  part("access", access.apiKeys, ["api-keys"]),
-  part("access", access.claimKeys, ["claim-keys"], {}, "admin"),
-  part("access", access.failures, ["failures"], {}, "admin"),
-  action("access", access.addUser),
-  action("access", access.addCompany, ["companies"], { do: "add" }, "super"),
-  action("access", access.addKey, ["api-keys"], { do: "add" }, "viewer"),
-  action("access", access.addClaim, ["claim-keys"]),
-  own(w.account, () => (isAccountOpen.value = true)),
-  own(w.dark, () => chooseTheme("dark")),
-  own(w.light, () => chooseTheme("light")),
-  own(w.english, () => chooseLanguage("en")),
-  own(w.chinese, () => chooseLanguage("zh")),
-  own(w.logout, () => void logout()),
-];

@@ -4,10 +4,12 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useModal } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
-import { call, may } from "./api.ts";
+import { call, logout, may } from "./api.ts";
 import { kindsShown, kindWord, placeOf } from "./found.ts";
 import { useRested } from "./hooks.ts";
-import { PAGES } from "./pages.ts";
+import { PAGES, titles } from "./pages.ts";
+import type { Shell } from "./places.ts";
+import { chooseLanguage, chooseTheme, isAccountOpen } from "./preferences.ts";
 import { go, link } from "./routes.ts";
 
 const w = words({
@@ -37,10 +39,19 @@ function pagesNamed(text: string): Found[] {
 }
 
 /** Parts of pages, and what one can begin; none before somebody types, or where they can't be loaded. */
+const SHELL: Shell = {
+  titles,
+  open: (path, query) => go(link(path, query)),
+  account: () => (isAccountOpen.value = true),
+  theme: chooseTheme,
+  language: chooseLanguage,
+  logout: () => void logout(),
+};
+
 async function placesNamed(text: string): Promise<Found[]> {
   const small = text.toLowerCase();
-  const { PLACES } = await import("./places.ts");
-  return PLACES.filter((each) => (!each.role || may(each.role)) && each.title.some((name) => name.toLowerCase().includes(small))).map((each) => ({
+  const { placesOf } = await import("./places.ts");
+  return placesOf(SHELL).filter((each) => (!each.role || may(each.role)) && each.title.some((name) => name.toLowerCase().includes(small))).map((each) => ({
     name: t(each.title),
     more: t(each.of),
     kind: t(each.isAction ? w.action : w.part),

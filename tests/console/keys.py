@@ -91,11 +91,11 @@ class Keys:
                 return stop
         raise AssertionError(f"nothing by the name of {name!r} in {MOST_STOPS} stops")
 
-    def around(self, *, key: str = "Tab") -> list[Stop]:
-        """The stops of the page, until one comes for the second time or it is a long page."""
+    def around(self, *, key: str = "Tab", most: int = MOST_STOPS) -> list[Stop]:
+        """The stops of the page, until one comes for the second time, or after ``most`` keys."""
         found: dict[int, Stop] = {}
         last = None
-        for _ in range(MOST_STOPS):
+        for _ in range(most):
             self.press(key)
             stop = self.at()
             if stop is None or stop == last:  # a date has stops of its own within it

@@ -11,6 +11,13 @@ from keys import Keys
 from playwright.sync_api import Locator, expect
 from routes import ROUTES
 
+from length import IS_LONG
+
+PARTS = 6  # in which the pages are gone through
+STOPS = 150 if IS_LONG else 40
+"""Keys that are pressed on a page at most."""
+BACK = pytest.mark.skipif(not IS_LONG, reason="the same pages backwards: minutes")
+
 
 @pytest.fixture
 def keys(tab: Tab) -> Keys:
@@ -261,17 +268,18 @@ def test_a_widget_is_moved_removed_and_brought_back(tab: Tab, keys: Keys, plant:
     plant.call("delete_dashboard", uid=uid)
 
 
-@pytest.mark.parametrize("key", ["Tab", "Shift+Tab"])
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("key", ["Tab", pytest.param("Shift+Tab", marks=BACK)])
 def test_every_stop_of_every_page_is_seen_and_none_holds_the_focus(
-    tab: Tab, keys: Keys, plant: DemoPlant, key: str
+    tab: Tab, keys: Keys, plant: DemoPlant, key: str, part: int
 ) -> None:
     tab.expected = ["status of 40[0-9]"]
     enter(tab, keys, plant)
     unseen = []
-    for name, route in ROUTES.items():
+    for name, route in list(ROUTES.items())[part::PARTS]:
         tab.open(route)
         tab.settle()
-        stops = keys.around(key=key)
+        stops = keys.around(key=key, most=STOPS)
         assert len(stops) > (4 if name == "event" else 10), name  # which is a dialog, and keeps the focus to itself
         unseen += [f"{name}: {each.html}" for each in stops if not each.is_outlined]
         unseen += [f"{name}, out of sight: {each.html}" for each in stops if not each.is_in_view]

@@ -90,4 +90,6 @@ def history(running: Platform) -> list[Any]:
     mosaic = [
         running.call("get_mosaic_list", object_id=each["uid"], keys="*", page_size=200, **span) for each in objects[:3]
     ]
+    for each in objects:
+        del each["is_boot"]  # without a variable BOOT it holds for minutes after the newest report
     return [grid, mosaic, objects]

@@ -98,9 +98,9 @@ class Keys:
         for _ in range(most):
             self.press(key)
             stop = self.at()
-            if stop is None or stop == last:  # a date has stops of its own within it
+            if stop is None or stop.number == last:  # a date has stops of its own within it
                 continue
             if stop.number in found:
                 break
-            found[stop.number] = last = stop
+            found[stop.number], last = stop, stop.number
         return list(found.values())

@@ -67,7 +67,7 @@ def test_a_row_is_typed_by_keys_with_points_of_real_messages_and_saved(admin: Ta
     page = admin.page
     admin.open("#/mapping")
     page.locator(f"a[href='#/mapping/mapping/{uid}']").click()
-    expect(page.locator(".through")).to_contain_text("A:")
+    expect(page.locator(".through")).to_contain_text('"A":')
     cell(page, "Code", 1).focus()
     page.keyboard.press("Control+Enter")
     expect(cell(page, "Code", 2)).to_be_focused()

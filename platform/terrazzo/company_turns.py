@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from types import TracebackType
-from weakref import WeakKeyDictionary
 
 from terrazzo.errors import Throttled
 from terrazzo.ports import at_work
 from terrazzo.reasons import say
 
 _RETRY_AFTER_S = 5.0
-_COMPUTING, _COMPUTING_WAIT = 2, 1_000
 
 
 class CompanyTurns:
@@ -125,18 +123,3 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._turns.end(self._company_id)
-
-
-_computing: WeakKeyDictionary[asyncio.AbstractEventLoop, CompanyTurns] = WeakKeyDictionary()
-
-
-def computing_turns() -> CompanyTurns:
-    """The turns of all who go through much in Python on threads beside this loop: one of a company, two of all.
-
-    Threads share the interpreter with the loop evenly, and none is done sooner for there being more of them.
-    """
-    loop = asyncio.get_running_loop()
-    turns = _computing.get(loop)
-    if turns is None:
-        turns = _computing[loop] = CompanyTurns("computing", at_once=_COMPUTING, waiting=_COMPUTING_WAIT)
-    return turns

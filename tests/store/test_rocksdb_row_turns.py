@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from open_stores import open_rocks
-from terrazzo.company_turns import computing_turns
-from terrazzo.compute_thread import ComputeThread
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo_adapters.rocksdb import reads
@@ -69,31 +67,7 @@ async def test_one_of_a_company_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
         assert gate.begun == 4
         del first, second
         gc.collect()  # the one that was cancelled is in a cycle
-        assert not computing_turns()._working
-        assert not computing_turns()._waiting
-    finally:
-        gate.open.set()
-        await store.close()
-
-
-async def test_what_is_computed_for_a_company_and_its_long_reads_take_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Threads that compute share the interpreter with the loop: a company has one of them, two companies have two."""
-    gate, store, computing = Gate(monkeypatch), await open_rocks(tmp_path), ComputeThread()
-    found: list[int] = []
-    try:
-        reading = asyncio.create_task(as_company(1, rows(store)))
-        await until(lambda: gate.inside == 1)
-        own = asyncio.create_task(as_company(1, computing.run(found.append, 1)))
-        await as_company(2, computing.run(found.append, 2))
-        assert found == [2], "another company's is done beside it"
-        third = asyncio.create_task(as_company(2, rows(store)))
-        await until(lambda: gate.inside == 2)
-        assert found == [2], "the company's own waits for its read"
-        gate.open.set()
-        await asyncio.gather(reading, own, third)
-        assert found == [2, 1]
+        assert not store._row_turns
     finally:
         gate.open.set()
         await store.close()

@@ -11,10 +11,10 @@ from importlib import import_module
 from math import inf
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from rocksdict import Snapshot
 
-from terrazzo.company_turns import computing_turns
 from terrazzo.ports import at_work
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Tasks
@@ -56,6 +56,7 @@ class RocksStore(Queries):
         """Use ``open`` instead."""
         self._engine = engine
         self._writer = writer
+        self._row_turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()  # by company
         self._readers = Readers("rocksdb-read", threads=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING)
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
@@ -284,9 +285,17 @@ class RocksStore(Queries):
             return await self._readers.ask(company_id, begin)
 
     async def _read_rows(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """One of a company at a time, and of what is computed for it: each shares the interpreter with the loop."""
-        async with computing_turns().turn(at_work.company_id()):
+        """One of a company at a time: two share the interpreter with the event loop, and are done no sooner."""
+        company_id = at_work.company_id()
+        turn = self._row_turns.get(company_id)
+        if turn is None:
+            turn = self._row_turns[company_id] = asyncio.Lock()
+        with at_work.Wait():
+            await turn.acquire()
+        try:
             return await self._read(query, *args, **kwargs)
+        finally:
+            turn.release()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 UNLIMITED = "terrazzo_unlimited"
 """The execution option of connections whose statements may take as long as they need."""
 
-_STEPS = 100_000
+_STEPS = 100_000  # of SQLite's virtual machine between two questions, some ms: each waits for the interpreter's lock
 _QUERY_CANCELED = "57014"
 _INTERRUPTED = "interrupted"
 _DEADLINE = "terrazzo_deadline"

@@ -1,18 +1,20 @@
 """Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
 
 ``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...] [--row TEXT] [--after-with KEY=VALUE]
-[--whole]``: two checkouts, the first of them the one that the other is held against. Both run at the same time on
-this interpreter, and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer. Within a
-pair the two alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what the
-machine's neighbours cost a second falls on both alike; of loads one after the other the same version differed from
+[--whole] [--messages N]``: two checkouts, the first of them the one that the other is held against. Both run at the
+same time on this interpreter, and each pair gives both the same load; ratios are AFTER to BEFORE, so above 1 is dearer.
+Within a pair the two alternate: every ``TURN_S`` one of them is stopped (SIGSTOP) and the other goes on, so that what
+the machine's neighbours cost a second falls on both alike; of loads one after the other the same version differed from
 itself by half. With ``--whole`` the loads of a pair are given one after the other, in an order that alternates, and
 nothing is stopped: neither has its caches emptied by the other ten times a second. Both are started anew ``STARTS``
-times in between, as where a process has its memory is worth some percent for as long as it runs. A database flushes
-and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs together.
-``--after-with`` sets environment variables of AFTER alone, such as ``TERRAZZO_STORE__SEAL=false`` where BEFORE did
-not seal yet. The load is that of the other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping
-(``mapping``), beside 50 live subscribers (``live``), terminals that log in with their pins and hang up (``login``),
-the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
+times in between, as where a process has its memory is worth some percent for as long as it runs. A database flushes and
+compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs together, and
+loads that are long beside those bursts have each of them in them (``--messages 5000`` of each of 100 terminals, as
+``ingest.py`` gives; with 1,000 what is compared ends before anything is compacted).
+``--after-with`` sets environment variables of AFTER alone, such as ``TERRAZZO_STORE__SEAL=false`` where BEFORE did not
+seal yet. The load is that of the other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping
+(``mapping``), beside 50 live subscribers (``live``), terminals that log in with their pins and hang up (``login``), the
+broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from support import free_port
 
 ROOTS = ("platform", "broker", "adapters", "simulators")
 TERMINALS = 100
-MESSAGES = 1_000  # a connection
+MESSAGES = 1_000  # a connection, unless asked for
 LOGINS = 40  # of each terminal
 AT_ONCE = 10  # terminals that log in at the same time
 SUBSCRIBERS = 50
@@ -112,12 +114,12 @@ def uids() -> list[str]:
     return [f"l{number:04}" for number in range(TERMINALS)]
 
 
-def ingest_cost(server: Platform) -> float:
-    """A message, from its PUBLISH to its PUBACK."""
-    load = Load("127.0.0.1", server.mqtt, uids(), MESSAGES)
+def ingest_cost(server: Platform, messages: int = MESSAGES) -> float:
+    """A message, from its PUBLISH to its PUBACK, of so many of each terminal."""
+    load = Load("127.0.0.1", server.mqtt, uids(), messages)
     before: list[float] = []
     publish(load, settle_s=0.5, begin=lambda: before.append(cpu_seconds([server])))
-    return (cpu_seconds([server]) - before[0]) / (MESSAGES * TERMINALS) * 1e6
+    return (cpu_seconds([server]) - before[0]) / (messages * TERMINALS) * 1e6
 
 
 def login_cost(server: Platform, protocol: int) -> float:
@@ -143,11 +145,11 @@ async def _log_in(port: int, protocol: int) -> None:
     await asyncio.gather(*(again_and_again(uids()[number::AT_ONCE]) for number in range(AT_ONCE)))
 
 
-def live_cost(server: Platform, object_id: int) -> float:
+def live_cost(server: Platform, object_id: int, messages: int = MESSAGES) -> float:
     """The same while one object's records go to subscribers."""
     followers = Followers(server, object_id, SUBSCRIBERS, nice=19)
     try:
-        return ingest_cost(server)
+        return ingest_cost(server, messages)
     finally:
         followers.finish()
 
@@ -168,11 +170,11 @@ def _accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def platform_rows(kind: str, before: Platform, after: Platform, folder: Path) -> Iterator[Row]:
-    """What is measured of two platforms."""
+def platform_rows(kind: str, before: Platform, after: Platform, folder: Path, messages: int) -> Iterator[Row]:
+    """What is measured of two platforms; ``messages``: of each terminal in a load of reports."""
     pids = (before.pid, after.pid)
     if kind in ("ingest", "mapping"):
-        yield Row(kind, lambda: ingest_cost(before), lambda: ingest_cost(after), pids)
+        yield Row(kind, lambda: ingest_cost(before, messages), lambda: ingest_cost(after, messages), pids)
     elif kind == "login":
         for protocol, name in ((4, "login, MQTT 3.1.1"), (5, "login, MQTT 5")):
             costs = (partial(login_cost, each, protocol) for each in (before, after))
@@ -180,7 +182,9 @@ def platform_rows(kind: str, before: Platform, after: Platform, folder: Path) ->
     elif kind == "live":
         objects = [each.call("get_object_list", page_size=1)["data"][0]["id"] for each in (before, after)]
         name = f"live, {SUBSCRIBERS} subscribers"
-        yield Row(name, lambda: live_cost(before, int(objects[0])), lambda: live_cost(after, int(objects[1])), pids)
+        first, second = map(int, objects)
+        costs = (partial(live_cost, before, first, messages), partial(live_cost, after, second, messages))
+        yield Row(name, *costs, pids)
     else:
         yield from gateway_rows(before, after, folder)
 
@@ -282,14 +286,14 @@ def tell(name: str, costs: list[tuple[float, float]]) -> None:
 
 def run(kind: str, asked: argparse.Namespace) -> None:
     """All rows of one kind that have the asked text in their names."""
-    checkouts, after_with, pairs = (asked.before, asked.after), dict(asked.after_with), asked.pairs
+    pairs = asked.pairs
     found: dict[str, list[tuple[float, float]]] = {}
     for start in range(min(STARTS, pairs)):
         with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
             folders = [Path(name) / each for each in ("before", "after")]
             for folder in folders:
                 folder.mkdir()
-            for row in started_rows(kind, checkouts, folders, after_with, stack):
+            for row in started_rows(kind, asked, folders, stack):
                 if asked.row in row.name:
                     costs = measure(row, len(range(start, pairs, STARTS)), is_whole=asked.whole)
                     found.setdefault(row.name, []).extend(costs)
@@ -297,10 +301,9 @@ def run(kind: str, asked: argparse.Namespace) -> None:
         tell(row_name, all_costs)
 
 
-def started_rows(
-    kind: str, checkouts: tuple[Path, Path], folders: list[Path], after_with: Mapping[str, str], stack: ExitStack
-) -> Iterator[Row]:
+def started_rows(kind: str, asked: argparse.Namespace, folders: list[Path], stack: ExitStack) -> Iterator[Row]:
     """The rows of one kind, of two servers that have just been started."""
+    checkouts = (asked.before, asked.after)
     if kind == "broker":
         peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
         for scenario in (each for each in scenarios() if each.name in BROKER):
@@ -309,9 +312,9 @@ def started_rows(
         return
     started = [
         stack.enter_context(platform(*each, mapped=kind == "mapping"))
-        for each in zip(checkouts, folders, ({}, after_with), strict=True)
+        for each in zip(checkouts, folders, ({}, dict(asked.after_with)), strict=True)
     ]
-    yield from platform_rows(kind, started[0], started[1], folders[0].parent)
+    yield from platform_rows(kind, started[0], started[1], folders[0].parent, asked.messages)
 
 
 def _cost_of_passing_on(peer: Peer, scenario: Scenario) -> float:
@@ -328,6 +331,7 @@ def main() -> None:
     parser.add_argument("--row", default="", metavar="TEXT", help="rows with this in their names")
     parser.add_argument("--after-with", nargs="+", type=setting, default=(), metavar="KEY=VALUE")
     parser.add_argument("--whole", action="store_true", help="loads of a pair one after the other")
+    parser.add_argument("--messages", type=int, default=MESSAGES, metavar="N", help="of each terminal in a load")
     arguments = parser.parse_args()
     print(
         "| load | before, us CPU | after | ratio, median | quartiles | in all |\n|---|---|---|---|---|---|", flush=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from influx_gate import Gate
 from influx_server import InfluxServer
 from terrazzo.ports.store import Record
 from terrazzo_adapters.columns.extremes import Extremes
-from terrazzo_adapters.influxdb import InfluxStore, field_points
+from terrazzo_adapters.influxdb import InfluxStore, field_points, queries
 
 T0 = 1_700_000_000_000_000
 MINUTE = 60_000_000
@@ -38,9 +39,10 @@ async def test_questions_take_as_few_requests_as_they_can(influxd: InfluxServer,
             assert await requests(store.resample("m/1", KEYS, T0, end, bucket_us=10 * MINUTE)) == 1
             assert await requests(store.resample("m/1", [*KEYS, "ON"], T0, end, bucket_us=10 * MINUTE)) == 2
             assert await requests(store.page(["m/1"], T0, end, offset=0, limit=10)) == 1
-            assert await requests(store.page(["m/1"], T0, end, offset=20, limit=10, keys=["A"])) == 1
+            assert await requests(store.page(["m/1"], T0, end, offset=20, limit=10, keys=["A"])) <= 3  # two at a time
             assert await requests(store.latest_each("m/1", KEYS)) == 1
-            assert await requests(store.extremes("m/1", KEYS, T0, end, bucket_us=10 * MINUTE)) == 1
+            assert await requests(store.latest_each("m/1", [*KEYS, "none"])) == 2
+            assert await requests(store.extremes("m/1", KEYS, T0, end, bucket_us=10 * MINUTE)) == 2  # at once
         finally:
             await store.close()
 
@@ -58,17 +60,16 @@ async def test_curves_from_fields_are_those_of_records(
     ]
     if twice is not None:
         records.append(Record("m/1", times[twice], msgspec.msgpack.encode({"A": 7.5})))
-    monkeypatch.setattr(field_points, "_ROWS", 3)
+    monkeypatch.setattr(field_points, "_VALUES", 3)
     store = await InfluxLocation(influxd.url, f"fields{twice}", tmp_path / "spool").open()
     try:
         await store.append(records)
         asked = ("m/1", ["A", "B", "C"], T0, times[-1])
         found = await store.extremes(*asked, bucket_us=MINUTE, origin_us=T0)
-        assert await store._feed_fields(Extremes(["A"], bucket_us=1, origin_us=0), "m/1", ["A"], T0, times[-1]) is (
-            twice in (None, 4, 9)
-        ), "what is no number has no place among them"
+        told = await store._from_fields(lambda: Extremes(["A"], bucket_us=1, origin_us=0), "m/1", ["A"], T0, times[-1])
+        assert (told is not None) is (twice in (None, 4, 9)), "what is no number has no place among them"
         with monkeypatch.context() as patch:
-            patch.setattr(InfluxStore, "_feed_fields", _tells_nothing)
+            patch.setattr(InfluxStore, "_from_fields", _tells_nothing)
             assert found == await store.extremes(*asked, bucket_us=MINUTE, origin_us=T0)
         assert [*found] == ["A", "B"]
         assert len(found["A"].values) == 8 + (twice is not None)
@@ -76,8 +77,8 @@ async def test_curves_from_fields_are_those_of_records(
         await store.close()
 
 
-async def _tells_nothing(*_arguments: object) -> bool:
-    return False
+async def _tells_nothing(*_arguments: object) -> None:
+    return None
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 3])
@@ -91,5 +92,41 @@ async def test_a_group_across_the_edge_of_a_page_is_read_whole(
         page = await store.page(["m/1"], T0, T0, offset=offset, limit=1)
         assert ([record.body for record in page.records], page.total) == ([bodies[3 - offset]], 4)
         assert (await store.latest_each("m/1", ["A"]))["A"].body == bodies[3]
+    finally:
+        await store.close()
+
+
+async def test_pages_of_one_name_are_those_of_a_filter(influxd: InfluxServer, tmp_path: Path) -> None:
+    """With a name that no record carries beside it the server filters, and looks at the whole range at once."""
+    values = [1, -0.5, True, False, None, "on", "", 2**63, float("inf"), 0]
+    bodies = [msgspec.msgpack.encode({"A": value} if n % 3 else {"B": value}) for n, value in enumerate(values * 4)]
+    steps = [0 if n % 2 else MINUTE if n < 20 else MINUTE // 100 for n in range(len(bodies))]  # two of each time
+    times = [T0 + after_us for after_us in itertools.accumulate(steps)]
+    store = await InfluxLocation(influxd.url, "names", tmp_path / "spool").open()
+    try:
+        await store.append([Record("m/1", *each) for each in zip(times, bodies, strict=True)])
+        for end_us in (times[-1], times[-1] + 1, times[12], T0, T0 - 1, times[-1] + 1_000 * MINUTE):
+            for offset in range(0, 30, 3):
+                asked = {"offset": offset, "limit": 4}
+                found = await store.page(["m/1"], T0, end_us, keys=["A"], **asked)
+                assert found == await store.page(["m/1"], T0, end_us, keys=["A", "none"], **asked)
+        assert (await store.page(["m/1"], T0, times[-1], keys=["A"], offset=0, limit=1)).total == 26
+    finally:
+        await store.close()
+
+
+async def test_the_newest_of_a_name_is_found_however_old(influxd: InfluxServer, tmp_path: Path) -> None:
+    store = await InfluxLocation(influxd.url, "old", tmp_path / "spool").open()
+    try:
+        first, last = (msgspec.msgpack.encode(each) for each in ({"A": None, "C": 1}, {"A": 2}))
+        others = [Record("m/1", T0 + n, msgspec.msgpack.encode({"B": n})) for n in range(1, queries._NEWEST + 5)]
+        await store.append([Record("m/1", T0, first), *others])
+        assert {key: each.body for key, each in (await store.latest_each("m/1", ["A", "C", "B", "D"])).items()} == {
+            "A": first,
+            "B": others[-1].body,
+            "C": first,
+        }
+        await store.append([Record("m/1", others[-1].time_us, last)])
+        assert (await store.latest_each("m/1", ["A"]))["A"].body == last
     finally:
         await store.close()

@@ -48,6 +48,16 @@ class Extremes:
             if len(numeric.times_us):
                 self._hold(key, self._choose(numeric.times_us, numeric.numbers))
 
+    def follow(self, later: Extremes) -> None:
+        """Adds what another one holds, of the same buckets, whose pieces come after all of this one's.
+
+        Raises:
+            TooManyBuckets: both together have too many.
+        """
+        for key, parts in later._parts.items():
+            for points in parts:
+                self._hold(key, points)
+
     def _hold(self, key: str, points: PointArrays) -> None:
         self._parts[key].append(points)
         self._held[key] += len(points[0])

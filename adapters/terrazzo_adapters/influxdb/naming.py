@@ -112,6 +112,11 @@ def condition(series: str) -> str:
     return f"({' AND '.join(wanted)})"
 
 
+def fields_of(key: str) -> tuple[str, str, str, str]:
+    """The fields, unescaped, one of which a mosaic record with the name has: of a number, a text, a flag, neither."""
+    return field_name(key), field_name(key, TEXT), field_name(key, FLAG), field_name(key, EMPTY)
+
+
 def carrying(keys: Iterable[str]) -> str:
     """The InfluxQL condition, to be joined to others, that selects records with one of these names, of any type.
 
@@ -120,7 +125,7 @@ def carrying(keys: Iterable[str]) -> str:
     """
     conditions: list[str] = []
     for key in keys:
-        number, text, flag, empty = (identifier(field_name(key, suffix)) for suffix in ("", TEXT, FLAG, EMPTY))
+        number, text, flag, empty = map(identifier, fields_of(key))
         conditions += [f"{number} <= 0 OR {number} > 0 OR {text} =~ /(?s)./ OR {flag} = true OR {flag} = false"]
         conditions += [f"{empty} = true"]
     return f" AND ({' OR '.join(conditions)})" if conditions else ""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from terrazzo.ports.store import Page, Record, StoreUnavailable
+from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.influxdb.lines import parse_body
 from terrazzo_adapters.influxdb.naming import (
     ARRIVAL,
@@ -20,6 +21,7 @@ from terrazzo_adapters.influxdb.naming import (
     SeriesKind,
     carrying,
     condition,
+    fields_of,
     identifier,
     kind_of,
     literal,
@@ -30,6 +32,8 @@ from terrazzo_adapters.influxdb.naming import (
 from terrazzo_adapters.influxdb.server import Refused, Series, Server
 
 _STATEMENTS_A_REQUEST = 20
+_NEWEST = 20  # records among which the newest of some names are looked for first
+_PARTS, _FEW = 16, 200  # of a range, in the last one of which so few records are looked for first
 _ROWS_AT_ONCE = 200  # that are read in the event loop, in a millisecond
 
 LATEST_US = (2**63 - 1) // 1000 - 1
@@ -96,14 +100,34 @@ async def page(
 
 
 async def _page_of_one(server: Server, source: SeriesSource, offset: int, limit: int) -> Page:
-    """The total and the records by one request, unless records of one time lie across the page's edge."""
-    span = source.start_us, source.end_us
-    counted, rows = await server.query_each([_count_of(source, *span), _rows_of(source, *span, _around(offset, limit))])
+    """The total and the records, unless records of one time lie across the page's edge.
+
+    By one request; of names by two at a time, as the server works on one statement of a request after the other.
+    """
+    if source.keys:
+        counted, rows = await asyncio.gather(
+            server.query(_count_of(source, source.start_us, source.end_us)), _newest_rows(server, source, offset, limit)
+        )
+    else:
+        span = source.start_us, source.end_us
+        statements = [_count_of(source, *span), _rows_of(source, *span, _around(offset, limit))]
+        counted, rows = await server.query_each(statements)
     count = _counted(counted)
     if offset >= count:
         return Page([], count)
     found = await _chosen(server, source, await _timed(rows, source.kind), offset=offset, limit=limit)
     return Page([record for _, _, record in found], count)
+
+
+async def _newest_rows(server: Server, source: SeriesSource, offset: int, limit: int) -> Sequence[Series]:
+    """The rows that ``_around`` asks for: as a rule they lie in the end of a range, which the server reads sooner."""
+    bounds, wanted = _around(offset, limit), limit + 1 + bool(offset)
+    late_us = source.end_us - (source.end_us - source.start_us) // _PARTS
+    if offset + limit <= _FEW:
+        found = await server.query(_rows_of(source, late_us, source.end_us, bounds))
+        if sum(len(series["values"]) for series in found) == wanted:
+            return found
+    return await server.query(_rows_of(source, source.start_us, source.end_us, bounds))
 
 
 async def total(server: Server, series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> int:
@@ -118,8 +142,9 @@ async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequen
 
 
 async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
-    """For each name the newest record that carries it."""
-    found: dict[str, Record] = {}
+    """For each name the newest record that carries it: one of the newest of all as a rule, else it is looked for."""
+    found = await _carriers(server, series, keys) if series.startswith("m/") else {}
+    keys = [key for key in keys if key not in found]
     for begin in range(0, len(keys), _STATEMENTS_A_REQUEST):
         some = keys[begin : begin + _STATEMENTS_A_REQUEST]
         asked = [(key, source) for key in some for source in sources([series], 0, LATEST_US, [key])]
@@ -128,6 +153,15 @@ async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[
         for (key, source), rows in zip(asked, answers, strict=True):
             for _, _, record in await _chosen(server, source, await _timed(rows, source.kind), offset=0, limit=1):
                 found[key] = record
+    return found
+
+
+async def _carriers(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
+    """For each name that one of the newest records carries the newest of these, as far as names are searched for."""
+    found: dict[str, Record] = {}
+    for record in await latest(server, [series], _NEWEST):
+        for key in parse_points(record.body).keys() & set(filter(None, keys)):
+            found.setdefault(key, record)
     return found
 
 
@@ -238,11 +272,16 @@ async def _count(server: Server, source: SeriesSource, start_us: int, end_us: in
 
 
 def _count_of(source: SeriesSource, start_us: int, end_us: int) -> str:
-    return f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}'
+    """A statement that counts the records; those that carry one name by that name's fields, which filters nothing."""
+    if len(source.keys) != 1:
+        return f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}'
+    counts = ", ".join(f"count({identifier(name)})" for name in fields_of(source.keys[0]))
+    return f"SELECT {counts} {replace(source, keys=()).where(start_us, end_us)}"
 
 
 def _counted(answer: Sequence[Series]) -> int:
-    return sum(int(series["values"][0][1]) for series in answer)
+    """The number of records: a record has one field of a name at the most, whatever its type."""
+    return sum(int(count or 0) for series in answer for count in series["values"][0][1:])
 
 
 async def series_names(server: Server, prefix: str) -> list[str]:

@@ -6,9 +6,10 @@ import asyncio
 import base64
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import aiohttp
 import msgspec
@@ -25,8 +26,20 @@ _PERMANENT = re.compile(r"field type conflict|beyond retention policy|unable to 
 _DROPPED = re.compile(r"beyond retention policy dropped=(\d+)")
 _CONFLICT = re.compile(r'input field "(.+?)" on measurement')
 
+R = TypeVar("R")
+
+_MSGPACK = "application/x-msgpack"
+
 Series = dict[str, Any]
 """One series of an answer: ``name``, ``tags``, ``columns``, ``values``."""
+
+
+class Answer(NamedTuple):
+    """What a server said to a question, unread."""
+
+    body: bytes
+    is_msgpack: bool
+    server: str  # its address, for messages of errors
 
 
 class Refused(Exception):
@@ -54,7 +67,8 @@ class Server:
         self._shown = shown_address(self._url)  # who asks in vain is told where, and no password
         self._database = settings.database_name
         connector = aiohttp.TCPConnector(ssl=system_context() if self._url.startswith("https:") else True)
-        self._http = aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT, headers=_authorization(settings))
+        headers = {"Accept-Encoding": "identity", **_authorization(settings)}  # gzip takes the server twice the time
+        self._http = aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT, headers=headers)
         self.version = ""
 
     @property
@@ -123,27 +137,51 @@ class Server:
             found[series["statement"] or 0].append(series)
         return found
 
+    async def answer(self, statement: str) -> Answer:
+        """The answer to one statement of many rows, to be read by ``parse_rows`` on a thread.
+
+        InfluxDB 1.x gives it as MessagePack, which costs it a fifth less than JSON.
+        """
+        accept = {"Accept": _MSGPACK} if self.generation == 1 else {}
+        method = "POST" if len(statement) > _LONGEST_GET else "GET"
+        headers, body = await self._query_body(statement, method, headers=accept)
+        return Answer(body, headers.get("Content-Type", "") == _MSGPACK, self._shown)
+
     async def _query_raw(self, statement: str, method: str, *, chunked: bool = False) -> list[dict[str, Any]]:
-        parameters = {"db": self._database, "epoch": "ns", **({"chunked": "true"} if chunked else {})}
-        data = None
-        if method == "GET":
-            parameters["q"] = statement
-        else:
-            data = aiohttp.FormData({"q": statement})
-        status, _, body = await self._request(method, "/query", parameters, data)
-        if status != 200:
-            raise StoreUnavailable(f"InfluxDB at {self._shown} refused a query ({status}): {_text(body)}")
+        parameters = {"chunked": "true"} if chunked else {}
+        _, body = await self._query_body(statement, method, parameters)
         try:
             answers = [msgspec.json.decode(line) for line in (body.splitlines() if chunked else [body])]
             return [result for answer in answers for result in answer["results"]]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-            raise StoreUnavailable(f"{self._shown}/query did not answer as InfluxDB does: {_text(body)}") from None
+            raise _not_influxdb(self._shown, body) from None
+
+    async def _query_body(
+        self,
+        statement: str,
+        method: str,
+        parameters: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[Mapping[str, str], bytes]:
+        """The headers of an answer and what it says."""
+        asked = {"db": self._database, "epoch": "ns", **parameters, **({"q": statement} if method == "GET" else {})}
+        data = aiohttp.FormData({"q": statement}) if method == "POST" else None
+        status, told, body = await self._request(method, "/query", asked, data, headers)
+        if status != 200:
+            raise StoreUnavailable(f"InfluxDB at {self._shown} refused a query ({status}): {_text(body)}")
+        return told, body
 
     async def _request(
-        self, method: str, path: str, parameters: dict[str, str], data: io.BytesIO | aiohttp.FormData | None = None
+        self,
+        method: str,
+        path: str,
+        parameters: dict[str, str],
+        data: io.BytesIO | aiohttp.FormData | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any, bytes]:
+        url = self._url + path
         try:
-            async with self._http.request(method, self._url + path, params=parameters, data=data) as response:
+            async with self._http.request(method, url, params=parameters, data=data, headers=headers) as response:
                 return response.status, response.headers, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             reason = str(error) or type(error).__name__
@@ -159,6 +197,44 @@ def _authorization(settings: InfluxSettings) -> dict[str, str]:
         credentials = base64.b64encode(f"{settings.username}:{settings.password}".encode()).decode()
         return {"Authorization": f"Basic {credentials}"}
     return {}
+
+
+class _RowSeries(msgspec.Struct, Generic[R]):
+    values: list[R]
+    partial: bool = False
+
+
+class _RowResult(msgspec.Struct, Generic[R]):
+    series: list[_RowSeries[R]] = []
+    error: str = ""
+
+
+class _RowAnswer(msgspec.Struct, Generic[R]):
+    results: list[_RowResult[R]]
+
+
+def parse_rows(answer: Answer, row: type[R]) -> tuple[list[R], bool]:
+    """The rows of an answer to one statement, each decoded as ``row``, and whether these are all.
+
+    Raises:
+        StoreUnavailable: it says that it can't answer, or isn't InfluxDB's.
+    """
+    decode = msgspec.msgpack.decode if answer.is_msgpack else msgspec.json.decode
+    try:
+        results = decode(answer.body, type=_RowAnswer[row]).results  # type: ignore[valid-type]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _not_influxdb(answer.server, answer.body) from None
+    rows: list[R] = []
+    for result in results:
+        if result.error:
+            raise StoreUnavailable(f"InfluxDB can't answer: {result.error}")
+        for series in result.series:
+            rows += series.values
+    return rows, not any(series.partial for result in results for series in result.series)
+
+
+def _not_influxdb(server: str, body: bytes) -> StoreUnavailable:
+    return StoreUnavailable(f"{server}/query did not answer as InfluxDB does: {_text(body)}")
 
 
 def _checked(results: list[dict[str, Any]]) -> list[Series]:

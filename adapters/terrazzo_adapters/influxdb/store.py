@@ -36,6 +36,7 @@ from terrazzo.userinfo import is_http_address, shown_address
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.influxdb import aggregates, field_points, queries
 from terrazzo_adapters.influxdb.naming import kind_of
+from terrazzo_adapters.influxdb.queries import SeriesSource
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 from terrazzo_adapters.influxdb.spool import RecordSpool
@@ -269,29 +270,42 @@ class InfluxStore:
         await asyncio.to_thread(import_module, "terrazzo_adapters.columns.extremes")  # its library is heavy
         from terrazzo_adapters.columns.extremes import Extremes
 
-        extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
-        if not await self._feed_fields(extremes, series, keys, start_us, end_us):
-            extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+        def empty() -> Extremes:
+            return Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+
+        extremes = await self._from_fields(empty, series, keys, start_us, end_us)
+        if extremes is None:
+            extremes = empty()
             await self._feed(extremes, series, keys, start_us, end_us)
         return await self._compute(extremes.finish)
 
-    async def _feed_fields(
-        self, target: Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
-    ) -> bool:
-        """Adds the numbers and booleans of a range; False: their fields don't tell all."""
+    async def _from_fields(
+        self, empty: Callable[[], Extremes], series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> Extremes | None:
+        """What the numbers and booleans of a range come to, of its halves at a time; None: fields don't tell all."""
         if not series.startswith("m/") or not all(keys) or not self._writer.delivery.has_all_fields:
-            return False
-        for source in queries.sources([series], start_us, end_us) if keys else ():
-            after_ns, is_last = -1, False
-            while not is_last:
-                found = await self._ask(field_points.next_rows(self._server, source, keys, after_ns))
-                if found is None:
-                    return False
-                if found.rows:
-                    target.add(await self._compute(field_points.columns_of, found.rows, keys))
-                    after_ns = found.rows[-1][0]
-                is_last = found.is_last
-        return True
+            return None
+        found = queries.sources([series], start_us, end_us) if keys else []
+        parts = [part for source in found for part in field_points.halves(source)]
+        targets = [empty() for _ in parts]
+        are_told = await asyncio.gather(*map(partial(self._feed_fields, keys), parts, targets))
+        together = empty()
+        for target in targets:
+            together.follow(target)
+        return together if all(are_told) else None
+
+    async def _feed_fields(self, keys: Sequence[str], part: SeriesSource, target: Extremes) -> bool:
+        """Adds the numbers and booleans of a part of a range; False: their fields don't tell all."""
+        after_ns = -1
+        while True:
+            answer = await self._ask(field_points.next_rows(self._server, part, keys, after_ns))
+            found = await self._compute(field_points.columns_of, answer, keys, after_ns)
+            if found is None:
+                return False
+            await self._compute(target.add, found.columns)
+            if found.is_last:
+                return True
+            after_ns = found.last_ns
 
     async def _feed(
         self, target: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int

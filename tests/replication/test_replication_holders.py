@@ -7,10 +7,13 @@ import asyncio
 import msgspec
 import pytest
 
+from terrazzo.embedded.shared_logins import SharedLogins
 from terrazzo.ports.stream import RecordChanged, Revision
+from terrazzo.replication.front_events import Connected
 from terrazzo.replication.front_lease import FRONT_PREFIX, FrontRecord, decode_front
 from terrazzo.replication.holders import Holder, Holders, HolderSilent
 from terrazzo.replication.lease import KEY, LeaseRecord
+from terrazzo.runtime.fronts.leader import end_older
 
 
 class Kept:
@@ -190,3 +193,54 @@ async def test_a_leader_that_lives_and_says_nothing_keeps_what_it_holds() -> Non
     front = Holders(clients, site.fronts, end, own=own, lease_s=3.0, clock=lambda: site.now_s)
     with pytest.raises(HolderSilent, match="the node a, which leads"):
         await front.take("t")
+
+
+class Ended:
+    """In place of the leader's broker: which of its own connections it ends, and when they were made."""
+
+    def __init__(self) -> None:
+        self.uids: list[str] = []
+        self.connected_us: dict[str, int] = {}
+
+    def end_taken_over(self, uid: str) -> None:
+        self.uids.append(uid)
+
+    def end_older(self, uid: str, time_us: int) -> bool:
+        return self.connected_us.get(uid, 0) < time_us
+
+
+@pytest.mark.parametrize("ahead_us", [-5_000_000, 5_000_000])
+async def test_which_connection_is_later_is_what_the_records_say_whatever_the_clocks_do(ahead_us: int) -> None:
+    """A front's events come when the terminal may be elsewhere again, and with the time of the front's machine."""
+    site, bus = Led(), Ended()
+    logins, front = SharedLogins(site.leader, None), site.holders["f1"]  # type: ignore[arg-type]
+
+    def told(claim: int) -> bool:
+        event = Connected("t", 1, ahead_us, "10.0.0.7", 4711, 5, "tcp", "t", 60, claim=claim)
+        return end_older(bus, logins, event)  # type: ignore[arg-type]
+
+    await front.take("t")
+    first = front.claim("t")
+    assert told(first), "the leader has no connection of it"
+    await site.leader.take("t")
+    assert front.claim("t") == 0
+    bus.uids.clear()
+    assert not told(first), "it came here afterwards"
+    assert not told(-1), "the front had let it go before it said that it is there"
+    assert bus.uids == []
+    site.silent.add("node.a")
+    site.lead(2)  # nobody has told the former leader
+    await front.take("t")
+    assert site.leader.holds("t")
+    assert told(front.claim("t"))
+    assert bus.uids == ["t"]
+    assert not site.leader.holds("t")
+
+
+def test_a_front_that_does_not_say_is_compared_by_time() -> None:
+    bus = Ended()
+    bus.connected_us["t"] = 7
+    event = Connected("t", 1, 8, "10.0.0.7", 4711, 5, "tcp", "t", 60)
+    for logins in (None, SharedLogins(Led().leader, None)):  # type: ignore[arg-type]
+        assert end_older(bus, logins, event)  # type: ignore[arg-type]
+        assert not end_older(bus, logins, msgspec.structs.replace(event, connected_us=6))  # type: ignore[arg-type]

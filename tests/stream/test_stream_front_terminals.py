@@ -71,7 +71,7 @@ class Leader:
             stats=FrontTerminalsStats(),
             registry=self.registry,
             presence=self.presence,
-            end_older=lambda uid, time_us: self.own.get(uid, 0) < time_us,
+            end_older=lambda event: self.own.get(event.uid, 0) < event.connected_us,
             on_ready=self.ready.append,
             on_late_fate=lambda *late: self.late.append(late),
         )

@@ -30,6 +30,7 @@ from terrazzo_broker.hooks import Client
 from terrazzo_broker.topics.names import matches
 
 _REASON_CHARS = 200
+_NOT_ANY_MORE = -1  # another node has taken the client id meanwhile
 
 _decode_request: Callable[[bytes], FrontRequest] = msgspec.msgpack.Decoder(FrontRequest).decode
 
@@ -43,7 +44,8 @@ class FrontHooks(PlatformHooks):
 
     def note_connected(self, client: Client) -> None:
         """Tells the leader."""
-        self._log.tell(connected(client))
+        assert self._shared is not None  # as of each front
+        self._log.tell(connected(client, self._shared.holders))
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """As the platform's."""
@@ -60,7 +62,7 @@ class FrontHooks(PlatformHooks):
             self._log.tell(Ready(client.client_id))
 
 
-def connected(client: Client) -> Connected:
+def connected(client: Client, holders: Holders) -> Connected:
     """A connection, as the leader is told of it."""
     return Connected(
         uid=client.client_id,
@@ -73,6 +75,7 @@ def connected(client: Client) -> Connected:
         username=client.username or "",
         keep_alive_s=client.keep_alive_s,
         is_ready=_hears_commands(client.client_id, client.filters),
+        claim=holders.claim(client.client_id) or _NOT_ANY_MORE,
     )
 
 
@@ -81,9 +84,9 @@ def _hears_commands(client_id: str, filters: Iterable[str]) -> bool:
     return any(not each.startswith("$") and matches(each, f"p2p/{client_id}") for each in filters)
 
 
-def roll(presence: PresenceRegister) -> Iterator[Connected]:
+def roll(presence: PresenceRegister, holders: Holders) -> Iterator[Connected]:
     """All terminals that are connected."""
-    return (connected(client) for client in presence.clients() if isinstance(client.identity, TerminalLink))
+    return (connected(client, holders) for client in presence.clients() if isinstance(client.identity, TerminalLink))
 
 
 class FrontAnswers:

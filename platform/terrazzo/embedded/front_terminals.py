@@ -77,7 +77,7 @@ class FrontTerminals:
     Args:
         epoch: of this node's lease, by which fronts know a leader of former times.
         stats: what is counted.
-        end_older: ends this node's own connection of a terminal if it was made before a time; False: it is later.
+        end_older: ends this node's own connection of a terminal if it is older than one at a front; False: it is not.
         on_ready: is told of a terminal that has subscribed to its commands.
         on_late_fate: is told what became of a message that this object knows nothing of: an earlier leader has sent
             it, or nobody said in time that it was sent.
@@ -92,7 +92,7 @@ class FrontTerminals:
         stats: FrontTerminalsStats,
         registry: Registry,
         presence: PresenceRegister,
-        end_older: Callable[[str, int], bool],
+        end_older: Callable[[Connected], bool],
         on_ready: Callable[[str], None],
         on_late_fate: Callable[[str, bytes, DeliveryFate], None],
         is_alone: bool = False,
@@ -164,7 +164,7 @@ class FrontTerminals:
             return
         if terminal is None or event.protocol not in PROTOCOLS:
             return  # deleted meanwhile: its front ends the connection
-        if not self._end_older(event.uid, event.connected_us):
+        if not self._end_older(event):
             self._have_ended(node, event.uid)
             return
         if found is not None:

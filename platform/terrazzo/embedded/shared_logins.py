@@ -29,6 +29,13 @@ class SharedLogins:
         """Whether a client id is this node's still: no other has asked for it since it was let in."""
         return self.holders.holds(client_id)
 
+    def has_since(self, client_id: str, claim: int) -> bool:
+        """Whether this node has taken a client id after another one's ``claim``; if not, it hasn't got it any more."""
+        if self.holders.claim(client_id) > claim:
+            return True
+        self.holders.let_go(client_id)
+        return False
+
     async def admit(self, request: ConnectRequest, verdict: Verdict) -> Verdict:
         """Has a client id taken over before it is accepted; refuses it where that isn't certain."""
         if isinstance(verdict, Challenge):

@@ -22,6 +22,7 @@ class Connected(msgspec.Struct, frozen=True, array_like=True, tag=1):
     username: str
     keep_alive_s: int
     is_ready: bool = False  # it has subscribed to its commands
+    claim: int = 0  # revision of the record by which its client id is the front's; -1: not any more; 0: not said
 
 
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -63,7 +63,7 @@ class Holders:
         self._own = own
         self._lease_s = lease_s
         self._clock = clock
-        self._held: set[str] = set()  # whose records name this front: bounded by the number of terminals
+        self._held: dict[str, int] = {}  # revisions of records that name this node: bounded by the number of terminals
         self._look_s, self._answer_s = min(_LOOK_S, lease_s / 10), min(_ANSWER_S, lease_s / 4)
         self._asked: dict[str, int] = {}  # that are being taken: how often another front has asked for them meanwhile
         self._taking: Counter[str] = Counter()  # how many connections take each
@@ -72,9 +72,13 @@ class Holders:
         """Whether a client id is this front's, as nobody has asked for it since it was taken."""
         return uid in self._held
 
+    def claim(self, uid: str) -> int:
+        """The revision by which a client id is this front's, higher than that of whoever had it before; 0: it isn't."""
+        return self._held.get(uid, 0)
+
     def let_go(self, uid: str) -> None:
         """Another front has it from now on."""
-        self._held.discard(uid)
+        self._held.pop(uid, None)
         if uid in self._asked:
             self._asked[uid] += 1
 
@@ -89,14 +93,14 @@ class Holders:
         self._taking[uid] += 1
         self._asked.setdefault(uid, 0)
         try:
-            await self._take(uid)
-            self._held.add(uid)
+            revision = await self._take(uid)
+            self._held[uid] = max(revision, self._held.get(uid, 0))
         finally:
             self._taking[uid] -= 1
             if not self._taking[uid]:
                 del self._taking[uid], self._asked[uid]
 
-    async def _take(self, uid: str) -> None:
+    async def _take(self, uid: str) -> int:
         key, watch = uid.encode().hex(), LeaseWatch(self._lease_s)
         ends_s = self._clock() + _MOST_LEASES * self._lease_s
         while True:
@@ -108,14 +112,14 @@ class Holders:
                     raise HolderSilent(f"{_words(holder)} doesn't answer, and its lease isn't over")
                 await asyncio.sleep(self._look_s)
                 continue
+            revision = found.revision if found is not None else 0
             try:
                 if holder != self._own or uid not in self._held:  # who has asked for it finds another revision then
-                    value = msgspec.msgpack.encode(self._own)
-                    await self._clients.put(key, value, revision=found.revision if found is not None else 0)
+                    revision = await self._clients.put(key, msgspec.msgpack.encode(self._own), revision=revision)
             except RecordChanged:
                 continue  # another front was faster: it is asked
             if asked == self._asked[uid]:
-                return
+                return revision
 
     async def _has_let_go(self, uid: str, holder: Holder, watch: LeaseWatch) -> bool:
         """Whether a holder has no connection of a client id any more, or is dead."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -15,6 +16,7 @@ from terrazzo.embedded.front_terminals import FrontTerminals, FrontTerminalsStat
 from terrazzo.embedded.peers import Peers
 from terrazzo.embedded.retained_log import RetainedLog
 from terrazzo.embedded.sessions.log import SessionLog
+from terrazzo.embedded.shared_logins import SharedLogins
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.stream import (
     Calls,
@@ -27,6 +29,7 @@ from terrazzo.ports.stream import (
 )
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.replication.checked_bytes import FrameDamaged
+from terrazzo.replication.front_events import Connected
 from terrazzo.replication.front_lease import FOLLOWED, FRONT_PREFIX, decode_front
 from terrazzo.replication.in_position import IN_NOTE, InPosition, read_in_position
 from terrazzo.replication.lease import LeaseWatch
@@ -147,13 +150,26 @@ def _new_terminals(fronts: Fronts, messaging: TerminalMessaging, registry: Regis
         stats=fronts.terminal_stats,
         registry=registry,
         presence=messaging.presence,
-        end_older=messaging.bus.end_older,
+        end_older=partial(end_older, messaging.bus, None if fronts.shared is None else fronts.shared.logins),
         on_ready=messaging.on_ready,
         on_late_fate=messaging.commands.on_late_fate,
         is_alone=fronts.shared is not None,
     )
     messaging.bus.elsewhere = messaging.commands.elsewhere = terminals
     return terminals
+
+
+def end_older(bus: EmbeddedBus, logins: SharedLogins | None, event: Connected) -> bool:
+    """Ends this node's connection of a terminal that is at a front by now; False where it came here after that.
+
+    Which is later the records of client ids say; clocks do where a node that keeps its own sessions has no record.
+    """
+    if logins is None or not event.claim:
+        return bus.end_older(event.uid, event.connected_us)
+    if logins.has_since(event.uid, event.claim):
+        return False
+    bus.end_taken_over(event.uid)
+    return True
 
 
 class FrontWatch:

@@ -107,7 +107,7 @@ async def start_front_terminals(
     attach_peers(peers, bus, broker)
     await start_trust(config, lifetime, broker, registry)
     follow_publish_limits(broker, metadata.own_limits, config.limits.company_publish_per_second)
-    log.call_roll = lambda: roll(presence)
+    log.call_roll = lambda: roll(presence, holders)
     activations.start()
     lifetime.push_async_callback(activations.stop)
     telling = tasks.spawn("events of this front", log.work, OnFailure.RESTART)

@@ -34,8 +34,8 @@ _STALL_PAUSE_S = 0.002
 _BUFFERS = 3  # of writes, at most: one that is filled and two that are being flushed
 _BUFFER_BYTES = 16 * _MIB
 CACHE_BYTES = 16 * _MIB
-# Of a commit, before its log is written along: the rest of a larger one is. The buffer of each new file, too: from 4 MiB
-# on (``runtime/allocator.py``) it would be new memory of the system each time, a thousand pages to touch.
+# Of a commit, before its log is written along: the rest of a larger one is. The buffer of each new file, too: of 4 MiB
+# (``runtime/allocator.py``) it would be new memory of the system each time, a thousand pages to touch.
 _UNWRITTEN_BYTES = 3 * _MIB
 _MERGED_FILES, _SLOW_FILES = 8, 40  # of the first level, until they are merged, and until writes are slowed down
 _LEVELS = 7  # of files: the first, those merged into from there, and so on, as far as there are any

@@ -89,6 +89,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "reading_s": 60,
         "idle_timeout_s": 300,
         "live_frames": 10_000,
+        "api_connections": 0,
         "answer_bytes": 16_777_216,
         "company_answer_bytes": 67_108_864,
         "live_bytes": 67_108_864,

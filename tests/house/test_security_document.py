@@ -41,6 +41,8 @@ def test_each_threat_has_its_limit_and_a_test() -> None:
                 faulty.append(f"in no table: {line[:60]}")
         elif line.startswith("| ") and is_in_table:
             threats += 1
+            if not all(cell.strip() for cell in line.split("|")[3:-1]):
+                faulty.append(f"without an answer, a limit (or none), or a test: {line[:60]}")
             if not named_tests(line.split("|")[-2]):
                 faulty.append(f"without a test: {line[:60]}")
     assert threats > 100

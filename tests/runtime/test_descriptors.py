@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from running import Platform
-from terrazzo.runtime.descriptors import plan_descriptors, spare_of
+from terrazzo.config.limits import LimitsSection
+from terrazzo.runtime.descriptors import plan_descriptors, plan_of, spare_of
 from waiting import close
 
 HARD = 1_024
@@ -30,26 +31,38 @@ class Limited(Platform):
     )
 
 
-@given(st.integers(256, 2_000_000), st.integers(1, 1_000_000))
-def test_a_plan_is_within_the_descriptors(total: int, wanted: int) -> None:
-    plan = plan_descriptors(total, wanted)
-    taken = 2 * (plan.connections + spare_of(plan.connections))
-    assert 16 <= plan.connections <= max(16, wanted) or plan.connections == wanted
-    assert taken <= total - min(2_048, total // 4)
-    assert plan.is_enough == (plan.connections == wanted)
+@given(st.integers(256, 2_000_000), st.integers(1, 1_000_000), st.integers(1, 1_000_000))
+def test_a_plan_is_within_the_descriptors(total: int, wanted: int, of_apis: int) -> None:
+    plan = plan_descriptors(total, wanted, of_apis)
+    rest, planned = total - min(2_048, total // 4), (plan.connections, plan.of_apis)
+    for possible, asked in zip(planned, (wanted, of_apis), strict=True):
+        assert min(16, asked) <= possible <= asked
+    assert sum(each + spare_of(each) for each in planned if each > 16) <= rest
+    assert plan.is_enough == (planned == (wanted, of_apis))
 
 
-@given(st.integers(16, 1_000_000))
-def test_what_is_said_to_be_needed_is_enough(wanted: int) -> None:
-    plan = plan_descriptors(1_024, wanted)
-    assert plan_descriptors(max(plan.needed, 4 * 2_048), wanted).is_enough
+@given(st.integers(16, 1_000_000), st.integers(16, 1_000_000))
+def test_what_is_said_to_be_needed_is_enough(wanted: int, of_apis: int) -> None:
+    plan = plan_descriptors(1_024, wanted, of_apis)
+    assert plan_descriptors(max(plan.needed, 4 * 2_048), wanted, of_apis).is_enough
 
 
 @pytest.mark.parametrize(
     ("total", "connections"), [(1_048_576, 10_000), (24_096, 10_000), (20_000, 7_952), (4_096, 1_228), (1_024, 307)]
 )
 def test_usual_limits(total: int, connections: int) -> None:
-    assert plan_descriptors(total, 10_000).connections == connections
+    plan = plan_descriptors(total, 10_000, 10_000)
+    assert (plan.connections, plan.of_apis) == (connections, connections)
+
+
+def test_who_has_more_terminals_than_clients_says_so() -> None:
+    limits = LimitsSection(connections=10_000, api_connections=2_000)
+    assert plan_of(20_000, limits).is_enough
+    told = str(plan_of(8_192, limits))
+    assert told == (
+        "8192 descriptors (ulimit -n) are enough for 4096 connections of MQTT and 819 of the APIs, not for "
+        "limits.connections = 10000 and limits.api_connections = 2000"
+    )
 
 
 async def status_of(port: int, address: str) -> bytes:

@@ -137,13 +137,15 @@ async def test_a_subscriber_may_be_silent(tmp_path: Path) -> None:
         assert (await peer.receive())["data"] == {"n": 1}
 
 
-async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, limits={"connections": 2}) as rig, open_ports(rig) as ports:
+@pytest.mark.parametrize("limit", ["connections", "api_connections"])
+async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path, limit: str) -> None:
+    async with open_rig(tmp_path, limits={limit: 2}) as rig, open_ports(rig) as ports:
         async with ports.connect("tcp"), ports.connect("websocket"):
             async with ports.connect("tcp", "nobody") as third:
                 (refusal,) = await rest_of(third)
-            assert refusal["info"] == "connections: 2 are open (limits.connections)"
-            assert refusal["reason"] == {"code": "connections_open", "parameters": {"most": 2}}
+            assert refusal["info"] == f"connections: 2 are open (limits.{limit})"
+            parameters = {"most": 2, "limit": f"limits.{limit}"}
+            assert refusal["reason"] == {"code": "connections_open", "parameters": parameters}
             async with ports.client.get(f"http://127.0.0.1:{ports.http}/healthz") as response:
                 told = await response.json()
                 assert (response.status, told["info"], told["reason"]) == (503, refusal["info"], refusal["reason"])

@@ -16,7 +16,7 @@ import msgspec
 from terrazzo.ports.store import Value
 from terrazzo_adapters.influxdb.naming import FLAG, field_name, identifier
 from terrazzo_adapters.influxdb.queries import SeriesSource
-from terrazzo_adapters.influxdb.server import Answer, Server, parse_rows
+from terrazzo_adapters.influxdb.server import Answer, Server, rows_of
 
 if TYPE_CHECKING:
     from terrazzo_adapters.columns.column import PointColumn
@@ -64,7 +64,7 @@ def columns_of(answer: Answer, keys: Sequence[str], after_ns: int) -> FieldColum
 
     from terrazzo_adapters.columns.column import build_column
 
-    rows, are_all = parse_rows(answer, _row_type(len(keys)))
+    rows, are_all = rows_of(answer, _row_type(len(keys)))
     is_last = len(rows) < _most_rows(keys) and are_all
     if rows and rows[0].time_ns == after_ns:
         del rows[0]

@@ -138,7 +138,7 @@ class Server:
         return found
 
     async def answer(self, statement: str) -> Answer:
-        """The answer to one statement of many rows, to be read by ``parse_rows`` on a thread.
+        """The answer to one statement of many rows, to be read by ``rows_of`` on a thread.
 
         InfluxDB 1.x gives it as MessagePack, which costs it a fifth less than JSON.
         """
@@ -213,7 +213,7 @@ class _RowAnswer(msgspec.Struct, Generic[R]):
     results: list[_RowResult[R]]
 
 
-def parse_rows(answer: Answer, row: type[R]) -> tuple[list[R], bool]:
+def rows_of(answer: Answer, row: type[R]) -> tuple[list[R], bool]:
     """The rows of an answer to one statement, each decoded as ``row``, and whether these are all.
 
     Raises:

@@ -21,7 +21,7 @@ from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.ingest.decoder_process import GROUP
-from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
+from terrazzo.runtime.descriptors import hard_limit, plan_of
 from terrazzo.runtime.memory_ceiling import memory_ceiling, memory_there_is
 from terrazzo_broker.access.folder_modes import find_exposed
 from terrazzo_broker.web_origin import ANY_ORIGIN
@@ -150,10 +150,10 @@ def check_metrics(config: Config) -> Iterator[Finding]:
 
 def check_descriptors(config: Config) -> Finding:
     """Whether there are descriptors for as many connections as are configured."""
-    plan = plan_descriptors(hard_limit(), config.limits.connections)
+    plan = plan_of(hard_limit(), config.limits)
     if plan.is_enough:
         return Finding(Level.OK, "descriptors", f"{plan.total} (ulimit -Hn)")
-    advice = f"raise the hard limit to {plan.needed} (LimitNOFILE= of systemd), or lower limits.connections"
+    advice = f"raise the hard limit to {plan.needed} (LimitNOFILE= of systemd), or lower {plan.limits}"
     return Finding(Level.WARN, "descriptors", str(plan), advice)
 
 

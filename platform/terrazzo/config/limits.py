@@ -24,6 +24,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     mqtt_packet_bytes: Bytes = 2**20
     connect_bytes: Annotated[int, Meta(ge=64, le=268_435_460)] = 16 * 2**10
     connections: Count = 10_000
+    api_connections: CountOrOff = 0  # 0: as many as ``connections``
     unauthenticated_connections: Count = 1_000
     connects_per_second: CountOrOff = 2_000
     half_open: Count = 10_000
@@ -85,3 +86,8 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     object_events: Count = 500_000
     company_events: Count = 5_000_000
     company_event_bytes: _StoredBytes = 8 * _GIB
+
+    @property
+    def connections_of_apis(self) -> int:
+        """How many connections HTTP, WebSocket and TCP may have together."""
+        return self.api_connections or self.connections

@@ -297,9 +297,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         _check_cluster(changed)
         return changed
 
-    def with_connections(self, connections: int) -> Config:
-        """A copy with another ``limits.connections``."""
-        return msgspec.structs.replace(self, limits=msgspec.structs.replace(self.limits, connections=connections))
+    def with_connections(self, connections: int, of_apis: int) -> Config:
+        """A copy with another ``limits.connections`` and, where they differ, ``limits.api_connections``."""
+        limits = self.limits
+        api_connections = of_apis if limits.api_connections or of_apis != connections else 0
+        limits = msgspec.structs.replace(limits, connections=connections, api_connections=api_connections)
+        return msgspec.structs.replace(self, limits=limits)
 
 
 ARRAYS: dict[str, type[msgspec.Struct]] = {"bridge": BridgeSection}

@@ -112,9 +112,9 @@ SENTENCES = {
     "enum_value": "invalid enum value {got}",
     "missing_field": "object missing required field {name}",
     "contains_unknown_field": "object contains unknown field {name}",
-    "connections_open": "connections: {most} are open (limits.connections)",
+    "connections_open": "connections: {most} are open ({limit})",
     "connections_of_address": "connections: this address has {unauthenticated} without a login "
-    "(limits.unauthenticated_connections), or {most} in all (limits.connections)",
+    "(limits.unauthenticated_connections), or {most} in all ({limit})",
     "connection_gave_way": "connection: gave way to another address: no token came on it",
     "connection_idle": "connection: idle for {seconds} s (limits.idle_timeout_s)",
     "line_late": "body: the line was not complete within {seconds} s (limits.request_timeout_s)",

@@ -1,15 +1,19 @@
 """Descriptors of files and sockets: as many as the system allows, and shared out so that no part runs out of them.
 
 A quarter (at most 2,048) stays for the store, the database, files and sockets that are being accepted. The rest is for
-connections, half of it for MQTT and half for the APIs, each with some to spare for those who are refused.
+connections of MQTT and of the APIs, as ``limits.connections`` and ``limits.api_connections`` say in proportion, each
+with some to spare for those who are refused.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import resource
 
 import msgspec
+
+from terrazzo.config.limits import LimitsSection
 
 _MOST_RESERVED = 2_048
 _SPARED_PART = 4  # one more for each so many connections is for who is refused, at most:
@@ -25,29 +29,42 @@ class DescriptorPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         total: descriptors of this process.
-        wanted: ``limits.connections``.
-        connections: of MQTT, and as many of the APIs.
+        wanted: ``limits.connections``, and those of the APIs.
+        connections: of MQTT.
+        of_apis: of HTTP, WebSocket and TCP together.
     """
 
     total: int
-    wanted: int
+    wanted: tuple[int, int]
     connections: int
+    of_apis: int
 
     @property
     def is_enough(self) -> bool:
         """Whether as many connections are possible as are wanted."""
-        return self.connections >= self.wanted
+        return (self.connections, self.of_apis) == self.wanted
 
     @property
     def needed(self) -> int:
         """How many descriptors it takes for what is wanted."""
-        return 2 * (self.wanted + spare_of(self.wanted) + 1) + _MOST_RESERVED
+        every = sum(self.wanted)
+        parts = [(wanted + spare_of(wanted) + 1, wanted) for wanted in self.wanted]
+        return max(math.ceil(part * every / wanted) for part, wanted in parts) + _MOST_RESERVED
+
+    @property
+    def limits(self) -> str:
+        """The configuration's keys that say what is wanted."""
+        return "limits.connections" if len({*self.wanted}) == 1 else "limits.connections or limits.api_connections"
 
     def __str__(self) -> str:
         """For a person."""
+        of_apis = "as many" if self.of_apis == self.connections else f"{self.of_apis}"
+        wanted = f"limits.connections = {self.wanted[0]}"
+        if len({*self.wanted}) > 1:
+            wanted += f" and limits.api_connections = {self.wanted[1]}"
         return (
-            f"{self.total} descriptors (ulimit -n) are enough for {self.connections} connections of MQTT and as many "
-            f"of the APIs, not for limits.connections = {self.wanted}"
+            f"{self.total} descriptors (ulimit -n) are enough for {self.connections} connections of MQTT and {of_apis} "
+            f"of the APIs, not for {wanted}"
         )
 
 
@@ -56,11 +73,21 @@ def spare_of(connections: int) -> int:
     return min(MOST_SPARED, connections // _SPARED_PART)
 
 
-def plan_descriptors(total: int, wanted: int) -> DescriptorPlan:
-    """Shares out ``total`` descriptors, of which ``wanted`` connections of each kind are asked for."""
-    half = (total - min(_MOST_RESERVED, total // 4)) // 2
-    possible = max(half - MOST_SPARED, half * _SPARED_PART // (_SPARED_PART + 1), _LEAST)
-    return DescriptorPlan(total, wanted, min(wanted, possible))
+def plan_descriptors(total: int, wanted: int, of_apis: int) -> DescriptorPlan:
+    """Shares out ``total`` descriptors in the proportion in which connections of both kinds are asked for."""
+    rest = total - min(_MOST_RESERVED, total // 4)
+    share = rest * wanted // (wanted + of_apis)
+    return DescriptorPlan(total, (wanted, of_apis), _possible(share, wanted), _possible(rest - share, of_apis))
+
+
+def plan_of(total: int, limits: LimitsSection) -> DescriptorPlan:
+    """The plan of a configuration."""
+    return plan_descriptors(total, limits.connections, limits.connections_of_apis)
+
+
+def _possible(share: int, wanted: int) -> int:
+    """How many of the wanted connections so many descriptors are enough for, with some to spare."""
+    return min(wanted, max(share - MOST_SPARED, share * _SPARED_PART // (_SPARED_PART + 1), _LEAST))
 
 
 def hard_limit() -> int:
@@ -82,9 +109,9 @@ def raise_soft_limit() -> int:
     return hard_limit()
 
 
-def prepare_descriptors(wanted: int) -> DescriptorPlan:
+def prepare_descriptors(limits: LimitsSection) -> DescriptorPlan:
     """Raises the limit, and says what is possible with it where it isn't enough."""
-    plan = plan_descriptors(raise_soft_limit(), wanted)
+    plan = plan_of(raise_soft_limit(), limits)
     if not plan.is_enough:
-        _log.warning("%s: raise the hard limit to %d, or lower limits.connections", plan, plan.needed)
+        _log.warning("%s: raise the hard limit to %d, or lower %s", plan, plan.needed, plan.limits)
     return plan

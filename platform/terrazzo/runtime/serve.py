@@ -97,8 +97,8 @@ class Platform:
         """
         self._recent_log = start_recent_log(self._lifetime)
         try:
-            plan = prepare_descriptors(self.config.limits.connections)
-            self.config = self.config.with_connections(plan.connections)
+            plan = prepare_descriptors(self.config.limits)
+            self.config = self.config.with_connections(plan.connections, plan.of_apis)
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             close_to_others(self.config.data_dir)
             remove_drafts(self.config.data_dir)

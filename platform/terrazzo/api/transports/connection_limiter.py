@@ -10,6 +10,7 @@ from enum import Enum
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.conversation import RequestKeeper
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
 from terrazzo.api.transports.peers.unread import Unread
@@ -46,10 +47,14 @@ class ConnectionLimiter(Collector):
         most: connections at the same time.
         unauthenticated: of one address, as long as no good token came on them.
         proxies: whose connections are not one address's.
+        limit: the key of the configuration that says ``most``.
     """
 
-    def __init__(self, most: int, unauthenticated: int, proxies: TrustedProxies) -> None:
+    def __init__(
+        self, most: int, unauthenticated: int, proxies: TrustedProxies, *, limit: str = "limits.connections"
+    ) -> None:
         self.most = most
+        self._limit = limit
         self.unauthenticated = unauthenticated
         self.pauses = 0  # times that a connection had as many requests under way as it may
         self._proxies = proxies
@@ -60,6 +65,12 @@ class ConnectionLimiter(Collector):
         self._by_port: Counter[str] = Counter()
         self._cuts: Counter[Cut] = Counter(dict.fromkeys(Cut, 0))
         self._logs = {cut: SparseLog(_log) for cut in Cut}
+
+    @classmethod
+    def of(cls, limits: ApiLimits, proxies: TrustedProxies) -> ConnectionLimiter:
+        """As the configuration says."""
+        limit = "limits.api_connections" if limits.api_connections else "limits.connections"
+        return cls(limits.connections_of_apis, limits.unauthenticated_connections, proxies, limit=limit)
 
     @property
     def open(self) -> int:
@@ -99,9 +110,9 @@ class ConnectionLimiter(Collector):
     def why(self, full: Full) -> str:
         """What a peer is told for whom there is no place."""
         if full is Full.ALL:
-            return say("connections_open", most=self.most)
+            return say("connections_open", most=self.most, limit=self._limit)
         most = self._shares.most_of_address
-        return say("connections_of_address", unauthenticated=self.unauthenticated, most=most)
+        return say("connections_of_address", unauthenticated=self.unauthenticated, most=most, limit=self._limit)
 
     def leave(self, port: str, slot: ConnectionSlot) -> None:
         """A connection has ended."""
@@ -109,7 +120,7 @@ class ConnectionLimiter(Collector):
         self._by_port[port] -= 1
 
     def _on_gave_way(self, slot: ConnectionSlot) -> None:
-        self.cut(Cut.GAVE_WAY, slot.share, "gave way to another address: no token came on it (limits.connections)")
+        self.cut(Cut.GAVE_WAY, slot.share, f"gave way to another address: no token came on it ({self._limit})")
 
     def _on_unread(self) -> None:
         self.cut(Cut.MEMORY, "a client", "does not take its answers, and memory is short (limits.memory_mib)")

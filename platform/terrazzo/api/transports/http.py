@@ -80,7 +80,7 @@ class Apps(NamedTuple):
 def build_apps(services: Services) -> Apps:
     """The applications, on one gateway."""
     traffic, limits = Traffic(), services.limits
-    connection_limiter = ConnectionLimiter(limits.connections, limits.unauthenticated_connections, services.proxies)
+    connection_limiter = ConnectionLimiter.of(limits, services.proxies)
     performer, validator, gateway, components = new_kernel(services, traffic, TABLE)
     http = web.Application()
     for_replicas = LeadersAnswers(gateway, components, PATHS)

@@ -173,12 +173,12 @@ class Front:
 
     def _prepared(self) -> Config:
         """The configuration with as many connections as there are descriptors for; makes the data folder."""
-        plan = prepare_descriptors(self._config.limits.connections)
+        plan = prepare_descriptors(self._config.limits)
         folder = self._config.data_dir
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         close_to_others(folder)
         remove_drafts(folder)
-        return self._config.with_connections(plan.connections)
+        return self._config.with_connections(plan.connections, plan.of_apis)
 
     async def _claim(self, stream: Stream) -> FrontLease:
         section, clock = self._config.cluster, asyncio.get_running_loop().time

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { upload } from "../shell/api.ts";
-import { useSend } from "../shell/hooks.ts";
+import { isSecondClick, useSend } from "../shell/hooks.ts";
 import { Progress, tell } from "../shell/toasts.tsx";
 import { isStop, works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
@@ -181,7 +181,7 @@ export function Ask({ title, text, action, isDangerous = false, onYes, onClose }
       {error !== undefined && <Problem error={error} />}
       <footer>
         <button onClick={onClose}>{t(common.cancel)}</button>
-        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={send}>
+        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={(event) => !isSecondClick(event) && send(event)}>
           {action}
         </button>
       </footer>

@@ -240,6 +240,21 @@ def test_one_dashboard_serves_many_objects_and_follows_no_foreign_address(admin:
     assert not any("elsewhere" in url for url in sockets)
 
 
+def test_all_charts_of_a_page_have_one_cursor(admin: Tab, plant: DemoPlant) -> None:
+    dashboard = plant.call("get_dashboard_list")["data"][0]
+    admin.open(f"#/dashboards/{dashboard['uid']}")
+    admin.settle()
+    charts = admin.page.locator(".chart")
+    expect(charts.locator("canvas")).not_to_have_count(1)
+    first = charts.first.bounding_box()
+    assert first is not None
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(0)
+    admin.page.mouse.move(first["x"] + first["width"] * 0.7, first["y"] + first["height"] / 2)
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(charts.count())
+    admin.page.mouse.move(1, 1)
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(0)
+
+
 def test_an_editor_moves_sizes_undoes_and_saves_and_keeps_what_it_does_not_know(admin: Tab, plant: DemoPlant) -> None:
     own = object_id(plant, "Chiller 1")
     odd = widget(0, "gag", [{"objectId": own, "code": "COP"}], blink={"deep": [1]})

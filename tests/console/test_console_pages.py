@@ -73,6 +73,22 @@ def test_a_company_sees_the_rate_of_its_own_reports(admin: Tab) -> None:
     expect(admin.page.get_by_role("img", name=re.compile("^Reports in")).locator("path, polyline")).not_to_have_count(0)
 
 
+def test_the_overview_says_whose_it_is_and_how_many_are_offline(tab: Tab, plant: DemoPlant) -> None:
+    super_user = plant.environment["TERRAZZO_ADMIN__PASSWORD"]
+    for name, password, whose in (
+        ("demo-viewer", plant.password("demo-viewer"), "Demo Works: what its users see"),
+        ("admin", super_user, "all companies, and the machine"),
+    ):
+        tab.open()
+        tab.login(name, password)
+        expect(tab.page.get_by_role("main")).to_contain_text(whose)
+        card = tab.page.get_by_role("region", name="Terminals")
+        online, total = map(int, re.findall(r"\d+", card.locator(".figure").inner_text()))
+        row = card.get_by_role("row").filter(has_text=re.compile("^ ?offline"))
+        expect(row.get_by_role("cell").last).to_have_text(str(total - online))
+        tab.page.context.clear_cookies()
+
+
 def test_a_viewer_sees_the_same_and_no_buttons_to_change_it(tab: Tab, plant: DemoPlant) -> None:
     tab.login("demo-viewer", plant.password("demo-viewer"))
     expect(tab.page.locator(".todo li").first).to_be_visible()

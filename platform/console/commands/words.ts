@@ -40,7 +40,7 @@ export const w = words({
   recalled: ["{n} {n|command|commands} recalled", "已撤回 {n} 条命令"],
   recalledSome: ["{n} {n|command|commands} recalled; {left} {left|was|were} sent already, or had ended", "已撤回 {n} 条命令；{left} 条已发送或已结束"],
   again: ["Send again", "重新发送"],
-  againNamed: ["Send {name} again", "重新发送 {name}"],
+  againNamed: ["Send again: {name}", "重新发送：{name}"],
   againAsk: ["Send {command} = {value} to {to} again? It is a new command, and waits for the terminal where that is away.", "再次向 {to} 发送 {command} = {value}？这是一条新命令；终端离线时会等待。"],
   againDone: ["The command is on its way", "命令已发出"],
   noneWaits: ["No command waits", "没有等待中的命令"],

@@ -36,6 +36,15 @@ PARTS = {
     "part-chart": ("#/objects/2", "main .card"),
 }
 """What ``docs/console.md`` shows: where it is, and which part."""
+DIALOGS = {
+    "adding-a-terminal": "#/terminals?do=add",
+    "importing-terminals": "#/terminals?do=import",
+    "adding-an-object": "#/objects?do=add",
+    "adding-a-rule": "#/rules?do=add",
+    "adding-a-user": "#/access?do=add",
+    "adding-a-campaign": "#/campaigns?do=add",
+}
+"""What begins in a dialog."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 SCHEMES = ("light", "dark")
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
@@ -53,7 +62,7 @@ def main() -> None:
             _take_documents(plant, browser)
             return
         FOLDER.mkdir(exist_ok=True)
-        routes = {**ROUTES, **_of_records(plant)}
+        routes = {**ROUTES, **DIALOGS, **_of_records(plant)}
         routes = {name: routes[name] for name in _wanted(routes)}
         for size, scheme, language in product(_wanted(SIZES), _wanted(SCHEMES), _wanted(LANGUAGES)):
             look = {"viewport": SIZES[size], "color_scheme": scheme, "locale": LANGUAGES[language]}
@@ -90,8 +99,21 @@ def _of_records(plant: DemoPlant) -> dict[str, str]:
     return {
         "dashboard": f"#/dashboards/{dashboard['uid']}",
         "editor": f"#/dashboards/{dashboard['uid']}?edit=1",
-        "wall": f"#/wall?key={key}",
+        "statistic": f"#/statistics/statistics/{_first(plant, 'get_statistics_script_list')}",
+        "calculation": f"#/statistics/calculate/{_first(plant, 'get_calculate_script_list')}",
+        "configuration": f"#/terminals?configurations={_first(plant, 'get_terminal_config_list')}",
+        "wall": f"#/wall?key={key}",  # the last one: whoever leaves it begins anew
     }
+
+
+def _first(plant: DemoPlant, action: str) -> str:
+    """The uid of a list's first record, which the demo may be about to make."""
+
+    def rows() -> list[dict[str, object]]:
+        found = plant.call(action)
+        return found if isinstance(found, list) else list(found["data"])
+
+    return str(wait_for(rows, action, timeout_s=_WEEK_S)[0]["uid"])
 
 
 def _take(tab: Tab, routes: dict[str, str], folder: Path, ending: str = ".png") -> None:
@@ -104,7 +126,10 @@ def _show(tab: Tab, route: str, settled_ms: float = _SETTLED_MS) -> None:
     if route.startswith("#/wall"):
         tab.page.goto("about:blank")  # else the page would begin anew by itself, at any moment
     tab.open(route)
-    tab.settle()
+    if "do=" in route:
+        tab.page.wait_for_selector("dialog[open]")  # by which the address has become another one
+    else:
+        tab.settle()
     tab.page.wait_for_timeout(settled_ms)
 
 

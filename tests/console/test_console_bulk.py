@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Tab
+from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from mqtt_bytes import login, publish
 from running import wait_for
@@ -128,6 +128,31 @@ def test_events_are_counted_by_day_and_taken_away_as_a_file(admin: Tab, plant: D
 
 
 @pytest.mark.usefixtures("happened")
+def test_a_shift_is_handed_over_in_writing_and_on_paper(admin: Tab, plant: DemoPlant, browser: Browser) -> None:
+    admin.open("#/events/handover")
+    page = admin.page
+    page.get_by_label("Shift since").select_option("72")
+    expect(page.get_by_role("region", name="Still open")).to_contain_text("Jam")
+    expect(page.get_by_role("region", name="Done")).to_contain_text(re.compile(r"[1-9]\d* events handled"))
+    page.get_by_label("Notes").fill("Valve 3 is shut.\n\u003cb\u003e not bold \u003c/b\u003e")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("region", name="Still open")).to_be_visible()
+    expect(page.get_by_role("button", name="Print")).to_be_hidden()
+    page.emulate_media(media="screen")
+    page.get_by_role("button", name="Hand over").click()
+    expect(page.locator(".written")).to_have_text("Valve 3 is shut.\n\u003cb\u003e not bold \u003c/b\u003e")
+    kept = page.get_by_role("region", name="Still open").inner_text()
+    other = open_tab(browser, plant.url)
+    other.open("#/events/handover")
+    other.login("demo-viewer", plant.password("demo-viewer"))
+    expect(other.page.get_by_label("Notes")).to_have_count(0)
+    other.page.get_by_role("link", name="demo-admin").first.click()
+    expect(other.page.locator(".written")).to_contain_text("Valve 3 is shut.")
+    assert other.page.get_by_role("region", name="Still open").inner_text() == kept
+    assert other.complaints() == []
+    other.page.context.close()
+
+
 def test_a_label_is_closed_with_others(admin: Tab, plant: DemoPlant) -> None:
     admin.open("#/events/labels")
     closed = plant.call("get_audit_list", entity="label")["total_records"]

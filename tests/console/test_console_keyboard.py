@@ -99,7 +99,13 @@ def test_a_terminal_is_found_and_told_something(tab: Tab, keys: Keys, plant: Dem
     tab.settle()
     keys.to(r"^Command\b", "input")
     keys.write("Diag")
+    keys.press("Enter", "Enter")  # the second one, as of a key that is held down, sends nothing
+    expect(tab.page.get_by_role("dialog")).to_contain_text("Send Diag?")
+    keys.to("^Send now$", "button")
     keys.press("Enter")
+    expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("delivered|answered"))
+    keys.press("Escape")
+    assert re.search("Command", keys.seen().name)
     first = tab.page.locator(".messages li").first
     expect(first).to_contain_text("Diag")
     expect(first).to_contain_text(re.compile("delivered|answered"))

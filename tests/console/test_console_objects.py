@@ -182,7 +182,7 @@ def test_a_command_is_checked_sent_once_and_followed_to_the_answer(admin: Tab, p
     card.locator("li", has_text="Supply setpoint").first.get_by_role("button", name="Send").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New value").fill("6.75")
-    dialog.get_by_role("button", name="Check").click()
+    dialog.get_by_role("button", name="Check").dblclick()  # of which the second click sends nothing yet
     expect(dialog).to_contain_text("= 6.75?")
     expect(dialog).to_contain_text("Present value")
     expect(dialog).to_contain_text("It expires if the terminal has not acknowledged it within 24 h")
@@ -238,6 +238,21 @@ def test_one_dashboard_serves_many_objects_and_follows_no_foreign_address(admin:
     admin.open(f"#/dashboards/{uid}?object={second}")
     expect(link).to_have_attribute("href", re.compile(f"objects/{second}\\b"))
     assert not any("elsewhere" in url for url in sockets)
+
+
+def test_all_charts_of_a_page_have_one_cursor(admin: Tab, plant: DemoPlant) -> None:
+    dashboard = plant.call("get_dashboard_list")["data"][0]
+    admin.open(f"#/dashboards/{dashboard['uid']}")
+    admin.settle()
+    charts = admin.page.locator(".chart")
+    expect(charts.locator("canvas")).not_to_have_count(1)
+    first = charts.first.bounding_box()
+    assert first is not None
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(0)
+    admin.page.mouse.move(first["x"] + first["width"] * 0.7, first["y"] + first["height"] / 2)
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(charts.count())
+    admin.page.mouse.move(1, 1)
+    expect(charts.locator(".chart-cursor:not([hidden])")).to_have_count(0)
 
 
 def test_an_editor_moves_sizes_undoes_and_saves_and_keeps_what_it_does_not_know(admin: Tab, plant: DemoPlant) -> None:

@@ -98,6 +98,13 @@ def test_a_claim_key_is_made_and_shown_once(admin: Tab, plant: DemoPlant) -> Non
     expect(admin.page.get_by_role("row").filter(has_text="delivery 7")).to_contain_text("0 of 40 used")
 
 
+def test_choices_that_come_later_are_chosen_from(root: Tab, plant: DemoPlant) -> None:
+    for route, name in (("#/access?do=add", "Company"), ("#/campaigns?do=add", "Configuration whose")):
+        root.open(route)  # as a search opens it: nothing of the page has been read yet
+        chosen = root.page.get_by_role("dialog").get_by_label(name)
+        expect(chosen).not_to_have_value("")
+
+
 def test_a_company_is_made_by_super_users_alone(root: Tab, plant: DemoPlant, browser: Browser) -> None:
     root.open("#/access/companies")
     root.page.get_by_role("button", name="New company").click()
@@ -120,8 +127,10 @@ def test_a_rule_is_written_started_and_removed(admin: Tab, plant: DemoPlant) -> 
     admin.page.get_by_role("button", name="New rule").click()
     dialog = admin.page.get_by_role("dialog", name="New rule")
     dialog.get_by_label("Name").fill("Gone <b>terminals</b>")
+    expect(dialog.get_by_label(re.compile("Minutes away|of the webhook"))).to_have_count(0)  # of a mail about events
     dialog.get_by_label("Tells of").select_option("offline,back")
     dialog.get_by_label("Channel").select_option("webhook")
+    expect(dialog.get_by_label(re.compile("^Codes|At least|Recipients"))).to_have_count(0)
     dialog.get_by_label("Address of the webhook").fill("https://hooks.example/x")
     dialog.get_by_label("Secret of the webhook").fill("no word, but long")
     dialog.get_by_role("button", name="Save").click()

@@ -73,6 +73,22 @@ def test_a_company_sees_the_rate_of_its_own_reports(admin: Tab) -> None:
     expect(admin.page.get_by_role("img", name=re.compile("^Reports in")).locator("path, polyline")).not_to_have_count(0)
 
 
+def test_the_overview_says_whose_it_is_and_how_many_are_offline(tab: Tab, plant: DemoPlant) -> None:
+    super_user = plant.environment["TERRAZZO_ADMIN__PASSWORD"]
+    for name, password, whose in (
+        ("demo-viewer", plant.password("demo-viewer"), "Demo Works: what its users see"),
+        ("admin", super_user, "all companies, and the machine"),
+    ):
+        tab.open()
+        tab.login(name, password)
+        expect(tab.page.get_by_role("main")).to_contain_text(whose)
+        card = tab.page.get_by_role("region", name="Terminals")
+        online, total = map(int, re.findall(r"\d+", card.locator(".figure").inner_text()))
+        row = card.get_by_role("row").filter(has_text=re.compile("^ ?offline"))
+        expect(row.get_by_role("cell").last).to_have_text(str(total - online))
+        tab.page.context.clear_cookies()
+
+
 def test_a_viewer_sees_the_same_and_no_buttons_to_change_it(tab: Tab, plant: DemoPlant) -> None:
     tab.login("demo-viewer", plant.password("demo-viewer"))
     expect(tab.page.locator(".todo li").first).to_be_visible()
@@ -100,12 +116,43 @@ def test_terminals_are_searched_filtered_and_sorted_and_a_link_keeps_the_view(ad
     expect(admin.page.get_by_text("Nothing found")).to_be_visible()
 
 
-def test_a_command_is_sent_and_followed(admin: Tab) -> None:
-    admin.open("#/terminals/demo-chiller-2?tab=commands")
+def test_a_command_is_looked_at_sent_once_and_followed_to_the_answer(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/terminals/demo-chiller-1?tab=commands")
+    admin.page.get_by_role("textbox", name="Command").fill("SETPOINT")
+    admin.page.get_by_role("textbox", name="Value").fill("6.30")
+    admin.page.get_by_role("button", name="Check").dblclick()
+    dialog = admin.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Send SETPOINT = 6.30?")
+    expect(dialog).to_contain_text("It expires if the terminal has not acknowledged it within 24 h")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert "SETPOINT" not in {each["command"] for each in _commands(plant, "demo-chiller-1")}
+    admin.page.get_by_role("button", name="Check").click()
+    dialog.get_by_role("button", name="Send now").dblclick()
+    expect(dialog.get_by_role("status")).to_contain_text("answered", timeout=30_000)
+    dialog.locator("footer button").click()
+    expect(admin.page.locator(".messages li").first).to_contain_text("SETPOINT")
+    assert [each["value"] for each in _commands(plant, "demo-chiller-1")].count("6.30") == 1
+
+
+def test_a_command_for_a_terminal_that_is_away_is_held_back(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/terminals/demo-spare?tab=commands")
     admin.page.get_by_role("textbox", name="Command").fill("Diag")
-    admin.page.get_by_role("button", name="Send").click()
-    expect(admin.page.locator(".messages li").first).to_contain_text(re.compile("delivered|answered"), timeout=15_000)
-    expect(admin.page.locator(".messages li").first).to_contain_text("Diag")
+    admin.page.get_by_role("button", name="Check").click()
+    dialog = admin.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Send Diag?")
+    expect(dialog.get_by_role("button", name="Send now")).to_be_disabled()
+    dialog.get_by_role("checkbox").check()
+    dialog.get_by_role("button", name="Send now").click()
+    expect(dialog.get_by_role("status")).to_contain_text("waits")
+    expect(dialog.get_by_role("status")).to_contain_text("Expires")
+    waiting = [each["uid"] for each in _commands(plant, "demo-spare") if each["state"] == "queued"]
+    assert len(waiting) == 1
+    plant.call("recall_commands", uids=waiting)
+    expect(dialog.get_by_role("status")).to_contain_text("recalled by demo-admin")
+
+
+def _commands(plant: DemoPlant, uid: str) -> list[dict[str, Any]]:
+    return list(plant.call("get_command_list", terminal_id=uid, page_size=100)["data"])
 
 
 def test_messages_come_by_themselves(admin: Tab) -> None:

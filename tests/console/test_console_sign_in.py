@@ -70,6 +70,35 @@ def test_a_second_factor_is_turned_on_and_asked_for(tab: Tab, plant: DemoPlant, 
     other.page.context.close()
 
 
+def test_a_password_is_changed_and_the_session_goes_on(tab: Tab, plant: DemoPlant) -> None:
+    plant.call("create_user", username="changes-it", password="the old password", role="viewer")
+    tab.login("changes-it", "the old password")
+    tab.page.get_by_role("button", name="Account: changes-it").click()
+    dialog = tab.page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Change the password").click()
+    old, fresh, again = (dialog.get_by_label(name) for name in _FIELDS)
+    old.fill("not the old password")
+    fresh.fill("the new password")
+    again.fill("another password")
+    expect(dialog).to_contain_text("not the same")
+    again.fill("the new password")
+    tab.expected = ["status of 40[0-9]"]
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    expect(fresh).to_have_value("the new password")
+    old.fill("the old password")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    tab.open("#/terminals")
+    tab.settle()
+    expect(tab.page.get_by_role("row").nth(1)).to_be_visible()
+    assert plant.ask("login", username="changes-it", password="the old password")["code"] != 200
+    assert plant.ask("login", username="changes-it", password="the new password")["code"] == 200
+
+
+_FIELDS = ("Present password", "New password (at least 8 characters)", "New password again")
+
+
 def test_what_is_not_configured_is_not_offered(tab: Tab) -> None:
     tab.page.wait_for_load_state("networkidle")
     expect(tab.page.get_by_role("button", name="Log in with single sign-on")).to_have_count(0)

@@ -75,6 +75,39 @@ def test_a_wall_is_left_and_come_back_to_by_its_address(wall: Tab, address: str)
     expect(wall.page.get_by_label("User name")).to_have_count(0)
 
 
+def test_a_wall_turns_its_pages_and_fills_the_screen(wall: Tab, address: str) -> None:
+    heading = wall.page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text("Energy centre 动力站")
+    wall.page.get_by_role("button", name="Full screen").click()
+    wait_for(lambda: wall.run("document.fullscreenElement?.classList.contains('wall')"), "the full screen")
+    wall.run("void document.exitFullscreen()")
+    rotating = wall.page.get_by_role("button", name="Rotate pages")
+    for pressed in ("true", "false"):  # as the link has it, until one stops it
+        expect(rotating).to_have_attribute("aria-pressed", pressed)
+        rotating.click()
+    wall.page.goto("about:blank")
+    wall.page.clock.install()
+    wall.page.goto(address)
+    expect(wall.page.get_by_text("Page 1 of 2")).to_be_visible()
+    for page in ("Page 2 of 2", "Page 1 of 2"):
+        wait_for(lambda page=page: _turned(wall, page), page)  # type: ignore[misc]
+    for size in ({"width": 1280, "height": 720}, {"width": 1920, "height": 1080}):
+        wall.page.set_viewport_size(size)  # type: ignore[arg-type]
+        wait_for(lambda: wall.run(_CUT) == [], f"all of each widget at {size}")
+
+
+def _turned(wall: Tab, page: str) -> bool:
+    """Whether a page is shown, half a minute later by the browser's clock."""
+    wall.page.clock.fast_forward(31_000)
+    return wall.page.get_by_text(page).is_visible()
+
+
+_CUT = """
+[...document.querySelectorAll('.widget')].filter((each) => each.scrollHeight > each.clientHeight + 1)
+  .map((each) => each.innerText)
+"""
+
+
 def test_a_link_that_was_ended_says_so(admin: Tab, address: str, browser: Browser, plant: DemoPlant) -> None:
     expect(admin.page.get_by_role("dialog").get_by_role("img", name="The link as a QR code")).to_be_visible()
     admin.page.get_by_role("dialog").get_by_role("button", name="End it").click()

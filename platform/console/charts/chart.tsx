@@ -27,6 +27,7 @@ export interface ChartProps {
   view: ChartView;
   onView: (view: ChartView) => void;
   marks?: Mark[];
+  /** Pixels; a wall gives it what it has. */
   height?: number;
   /** Without tools, as on dashboards. */
   isBare?: boolean;
@@ -42,6 +43,7 @@ const SPANS: [ms: number, isDays: boolean][] = [
 ];
 const COLORS = 6;
 const NO_LINE: Line = { curve: EMPTY, color: "transparent", axis: 0, isFaint: false, isStepped: false, shiftMs: 0 }; // axes without curves
+const HEIGHT = 300;
 const NEAR_PX = 5;
 const MARKS_NAMED = 3;
 
@@ -62,7 +64,7 @@ export function Chart(props: ChartProps) {
     <div class="chart-box">
       {!isBare && <Tools {...props} model={now} />}
       <Legend {...props} model={now} />
-      <div ref={host} class="chart" tabIndex={0} role="group" aria-label={props.title} title={isBare ? undefined : t(w.keys)} />
+      <div ref={host} class="chart" style={{ height: `${props.height ?? HEIGHT}px` }} tabIndex={0} role="group" aria-label={props.title} title={isBare ? undefined : t(w.keys)} />
       {error !== null && <Problem error={error} retry={() => now?.again()} />}
       {!variables.length && <p class="dim">{t(w.noKeys)}</p>}
       {view.table && now && <Values variables={variables} view={view} model={now} />}
@@ -235,7 +237,7 @@ class Model {
   }
 
   private onResize(): void {
-    this.plot?.resize(this.host.clientWidth, this.props.height ?? 300);
+    this.plot?.resize(this.host.clientWidth, this.host.clientHeight);
     this.load();
     this.schedule();
   }
@@ -266,7 +268,7 @@ class Model {
     const css = getComputedStyle(document.documentElement);
     const frame = {
       width: this.host.clientWidth,
-      height: this.props.height ?? 300,
+      height: this.host.clientHeight,
       zone: clock.zone.peek(),
       language: language.peek(),
       textColor: css.getPropertyValue("--dim").trim(),

@@ -6,6 +6,8 @@ export interface Variable {
   name: string;
   unit: string;
   decimals: number | null;
+  /** Has an axis of its own though its unit is that of others. */
+  isAlone?: boolean;
 }
 
 const AXES_MAX = 4;
@@ -13,8 +15,9 @@ const LEAST_SHARE = 0.66; // of the step that makes as many as are asked for: a 
 
 /** The axis of each variable: those of a unit share one. Units beyond the fourth share the last. */
 export function axesOf(variables: readonly Variable[]): number[] {
-  const units = [...new Set(variables.map((each) => each.unit))];
-  return variables.map((each) => Math.min(units.indexOf(each.unit), AXES_MAX - 1));
+  const shared = (each: Variable): string => (each.isAlone ? `alone ${each.key}` : `unit ${each.unit}`);
+  const axes = [...new Set(variables.map(shared))];
+  return variables.map((each) => Math.min(axes.indexOf(shared(each)), AXES_MAX - 1));
 }
 
 /** A range with some room around values from `low` to `high`; around one value a tenth of it, or one. */

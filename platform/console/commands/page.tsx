@@ -123,8 +123,8 @@ function columns(tab: string, chosen: ReadonlySet<string>, toggle: (uid: string)
   return [
     ...choosing,
     { id: "state", title: t(common.state), width: 10, render: (row) => <CommandState state={row.state} /> },
-    { id: "command", title: t(w.command), width: 22, render: (row) => <Name text={row.value ? `${row.command} = ${row.value}` : row.command} /> },
-    { id: "to", title: t(common.object), width: 15, isMinor: true, render: (row) => row.object_id && <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
+    { id: "command", title: t(w.command), width: 16, render: (row) => <Name text={row.value ? `${row.command} = ${row.value}` : row.command} /> },
+    { id: "to", title: t(common.object), width: 22, isMinor: true, render: (row) => row.object_id && <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
     { id: "terminal", title: t(common.terminal), width: 15, render: (row) => <a href={link(["terminals", row.terminal_id], { tab: "commands" })}><Name text={row.terminal_id} mono /></a> },
     { id: "queued", title: t(w.queuedAt), width: 8, isNumber: true, isMinor: true, render: (row) => <Age at={row.queued} /> },
     isWaiting

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Dialog, Field, Name, PasswordOf, Problem } from "../parts/basics.tsx";
 import { call, check, logout, session } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
+import { useSend } from "../shell/hooks.ts";
 import { chooseLanguage, chooseTheme, isAccountOpen, type Theme, theme } from "../shell/preferences.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -104,22 +105,16 @@ function Password({ onDone }: { onDone: () => void }) {
   const [old, setOld] = useState("");
   const [fresh, setFresh] = useState("");
   const [repeat, setRepeat] = useState("");
-  const [error, setError] = useState<unknown>();
   const differ = repeat !== "" && repeat !== fresh;
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const { send, isBusy, error } = useSend(async () => {
     if (repeat !== fresh) return;
-    try {
-      await call("change_password", { old_password: old, password: fresh });
-      await check();
-      tell(t(w.changed));
-      onDone();
-    } catch (failure) {
-      setError(failure);
-    }
-  };
+    await call("change_password", { old_password: old, password: fresh });
+    await check();
+    tell(t(w.changed));
+    onDone();
+  });
   return (
-    <form class="form" onSubmit={(event) => void submit(event)}>
+    <form class="form" onSubmit={send}>
       <h3>{t(w.password)}</h3>
       <PasswordOf username={session.value?.username ?? ""} />
       <Field label={t(w.old)} type="password" autocomplete="current-password" required value={old} onInput={(e) => setOld(e.currentTarget.value)} />
@@ -127,7 +122,9 @@ function Password({ onDone }: { onDone: () => void }) {
       <Field label={t(w.repeat)} type="password" autocomplete="new-password" required value={repeat} wrong={differ ? t(w.differ) : ""} onInput={(e) => setRepeat(e.currentTarget.value)} />
       {error !== undefined && <Problem error={error} />}
       <footer>
-        <button class="primary">{t(common.save)}</button>
+        <button class="primary" disabled={isBusy}>
+          {t(common.save)}
+        </button>
       </footer>
     </form>
   );

@@ -27,6 +27,8 @@ interface GridProps {
 }
 
 const SHOWN = 100; // rows of a page
+const WHOLE = 12; // letters that each cell has room for: of longer ones the whole is told where it is pointed at
+const MOST_TOLD = 500;
 const VALUE_AT = 3; // values stand behind code and labels
 
 interface Typing {
@@ -412,6 +414,7 @@ function CellInput({ column, at, row, index, isFixed, wrongId, isOpen, active, a
     <input
       {...same}
       {...list}
+      title={text.length > WHOLE ? text.slice(0, MOST_TOLD) : undefined}
       value={text}
       maxLength={2_000}
       spellcheck={false}

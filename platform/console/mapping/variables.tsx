@@ -20,7 +20,7 @@ export function VariableTable({ draft, isFixed, onChange }: Props) {
   };
   return (
     <Card>
-      <p class="dim">{t(w.variablesAre)}</p>
+      <p class="dim variables-are">{t(w.variablesAre)}</p>
       {!rows.length && <Empty title={t(w.noVariables)}>{t(w.noVariablesDo)}</Empty>}
       {rows.length > 0 && (
         <div class="scroll grid-box" role="region" aria-label={t(w.variables)} tabIndex={0}>

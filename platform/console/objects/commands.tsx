@@ -1,9 +1,10 @@
-/** Commands of an object: shown before they are sent, sent once, followed to the terminal's answer. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+/** Commands of an object: those of its control table, and the last that were sent. */
+import { useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
-import { CommandReason, CommandState } from "../commands/state.tsx";
-import { Age, Card, Dialog, Field, Name, Problem, sinceText } from "../parts/basics.tsx";
-import { call, may, page, sendCommand, session } from "../shell/api.ts";
+import { Sending } from "../commands/sending.tsx";
+import { CommandState } from "../commands/state.tsx";
+import { Age, Card, Name, Problem } from "../parts/basics.tsx";
+import { call, may, page, sendCommand } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { keptReason } from "../words/kept-reasons.ts";
@@ -60,7 +61,20 @@ export function Commands({ row, variables }: { row: ObjectItem; variables: Objec
         ))}
       </ul>
       <Last row={row} />
-      {chosen && <Sending row={row} control={chosen} onClose={() => setChosen(null)} />}
+      {chosen && (
+        <Sending
+          title={t(w.sendTo, { name: chosen.name, object: row.name })}
+          name={chosen.name}
+          value={chosen.value}
+          isValueAsked
+          present={chosen.present && <PresentLine control={chosen} />}
+          isAway={!row.is_online}
+          terminals={terminalsOf(row)}
+          frames={{ kinds: ["command"], object_id: String(row.id) }}
+          send={(value, key) => sendCommand("publish_object_command", { object_id: String(row.id), command: chosen.code, value, idempotency_key: key })}
+          onClose={() => setChosen(null)}
+        />
+      )}
     </Card>
   );
 }
@@ -76,6 +90,14 @@ function Present({ control }: { control: Control }) {
   const { present } = control;
   if (!present) return null;
   return <Name text={`${shownValue(present, present.value as Value)}${present.unit ? ` ${present.unit}` : ""}`} />;
+}
+
+function PresentLine({ control }: { control: Control }) {
+  return (
+    <p>
+      <span class="dim">{t(w.present)}</span> <Present control={control} /> {control.present && <>(<Age at={control.present.time} />)</>}
+    </p>
+  );
 }
 
 function Last({ row }: { row: ObjectItem }) {
@@ -113,105 +135,5 @@ function State({ row }: { row: Pick<Journaled, "state" | "reason"> }) {
     <span title={keptReason(row.reason, language.value) || undefined}>
       <CommandState state={row.state} />
     </span>
-  );
-}
-
-type Step = "typing" | "checking" | "sending" | "following";
-
-function Sending({ row, control, onClose }: { row: ObjectItem; control: Control; onClose: () => void }) {
-  const [key] = useState(() => crypto.randomUUID()); // a second click with it sends nothing
-  const [value, setValue] = useState(control.value);
-  const [step, setStep] = useState<Step>("typing");
-  const [isWaiting, setWaiting] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const [uid, setUid] = useState("");
-  const isAway = !row.is_online;
-  const asked = useRef<HTMLParagraphElement>(null);
-  const closing = useRef<HTMLButtonElement>(null);
-  useLayoutEffect(() => {
-    // what had the focus is gone or can't be used any more; a key that is held down sends nothing
-    if (step === "checking") asked.current?.focus();
-    if (step === "following") closing.current?.focus();
-  }, [step]);
-  const send = async (): Promise<void> => {
-    setStep("sending");
-    setError(undefined);
-    try {
-      const fields = { object_id: String(row.id), command: control.code, value: typed(value), idempotency_key: key };
-      setUid((await sendCommand(fields))[0] ?? "");
-      setStep("following");
-    } catch (failure) {
-      setError(failure);
-      setStep("checking");
-    }
-  };
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    if (step === "typing") setStep("checking");
-    else if (step === "checking") void send();
-  };
-  return (
-    <Dialog title={t(w.sendTo, { name: control.name, object: row.name })} onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        {step === "typing" && <Field label={t(w.newValue)} value={value} required maxLength={256} onInput={(event) => setValue(event.currentTarget.value)} />}
-        {control.present && (
-          <p>
-            <span class="dim">{t(w.present)}</span> <Present control={control} /> (<Age at={control.present.time} />)
-          </p>
-        )}
-        {(step === "checking" || step === "sending") && <p class="strong" tabIndex={-1} ref={asked}>{t(w.really, { name: control.name, value })}</p>}
-        {isAway && step !== "following" && (
-          <label class="line">
-            <input type="checkbox" checked={isWaiting} onChange={(event) => setWaiting(event.currentTarget.checked)} />
-            <span>
-              {t(w.waitAnyway)} <span class="dim">{t(w.isAway)}</span>
-            </span>
-          </label>
-        )}
-        {(step === "checking" || step === "sending") && <p class="dim">{t(w.expiresIn, { time: sinceText(1_000 * (session.value?.command_expiry_s ?? 0)) })}</p>}
-        {error !== undefined && <Problem error={error} />}
-        {step === "following" && <Followed row={row} uid={uid} />}
-        <footer>
-          <button type="button" ref={closing} onClick={onClose}>
-            {step === "following" ? t(common.close) : t(common.cancel)}
-          </button>
-          {step !== "following" && (
-            <button class="primary" disabled={step === "sending" || (isAway && !isWaiting)}>
-              {step === "typing" ? t(w.check) : t(w.sendNow)}
-            </button>
-          )}
-        </footer>
-      </form>
-    </Dialog>
-  );
-}
-
-/** Numbers are sent as numbers. */
-function typed(value: string): string | number {
-  return value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value;
-}
-
-function Followed({ row, uid }: { row: ObjectItem; uid: string }) {
-  const [state, setState] = useState<Pick<Journaled, "state" | "reason" | "expires"> & { answer?: unknown }>();
-  const read = async (): Promise<void> => {
-    for (const terminal of terminalsOf(row)) {
-      const { rows } = await page("get_command_list", { terminal_id: terminal, page_size: 100 });
-      const found = rows.find((each) => each.uid === uid);
-      if (found) return setState(found);
-    }
-  };
-  useEffect(() => void read().catch(() => undefined), [uid]);
-  useLive({ kinds: ["command"], object_id: String(row.id) }, ({ data }) => data["uid"] === uid && void read().catch(() => undefined));
-  return (
-    <p class="line" role="status">
-      <span class="dim">{t(w.result)}</span> {state ? <State row={state} /> : t(common.loading)}
-      {state && <CommandReason reason={state.reason} />}
-      {state && ["queued", "sent"].includes(state.state) && (
-        <span class="dim">
-          {t(w.expires)} {state.expires}
-        </span>
-      )}
-      {state?.answer !== undefined && state.answer !== null && <Name mono text={JSON.stringify(state.answer)} />}
-    </p>
   );
 }

@@ -68,7 +68,8 @@ function Shown({ data, reload }: { data: Attention; reload: () => void }) {
 function Terminals({ data }: { data: Attention }) {
   const { online, total, away, silent, refused, out_of_service } = data.terminals;
   const rows = [
-    { dot: "off", name: t(w.away), n: away, to: link(["terminals"], { online: "0" }) },
+    { dot: "off", name: t(w.offline), n: total - online, to: link(["terminals"], { online: "0" }) },
+    { dot: "bad", name: t(w.stopped), n: away, to: link(["terminals"], { online: "0" }) },
     { dot: "warn", name: t(w.silent), n: silent, to: link(["terminals"], { online: "silent" }) },
     { dot: "bad", name: t(w.refused), n: refused, to: link(["terminals"], { refused: "1" }) },
     ...(out_of_service ? [{ dot: "off", name: t(w.outOfService), n: out_of_service, to: link(["terminals"], { out: "1" }) }] : []),

@@ -46,6 +46,8 @@ export const w = words({
   why: ["Why", "原因"],
   terminals: ["Terminals", "终端"],
   ofOnline: ["of {total} online", "/ {total} 在线"],
+  offline: ["offline", "离线"],
+  stopped: ["of these stopped reporting", "其中停止上报"],
   openNow: ["Open now", "当前未处理"],
   events: ["Unacknowledged events", "未确认事件"],
   several: ["{n} times", "{n} 次"],

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { upload } from "../shell/api.ts";
-import { useSend } from "../shell/hooks.ts";
+import { isSecondClick, useSend } from "../shell/hooks.ts";
 import { Progress, tell } from "../shell/toasts.tsx";
 import { isStop, works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
@@ -45,9 +45,11 @@ interface Props {
 
 /** Fields in a dialog; what is wrong stands at the field that the platform names. */
 export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username, more }: Props) {
-  const [values, setValues] = useState<Values>(() => Object.fromEntries(fields.map((each) => [each.name, initial[each.name] ?? firstOf(each)])));
+  const [first] = useState(initial);
+  const [typed, setTyped] = useState<Values>({});
+  const values = Object.fromEntries(fields.map((each) => [each.name, typed[each.name] ?? first[each.name] ?? firstOf(each)]));
   const { send, isBusy, error } = useSend(() => onSubmit(values));
-  const change = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
+  const change = (name: string, value: string) => setTyped((before) => ({ ...before, [name]: value }));
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={send}>
@@ -74,9 +76,11 @@ export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onCl
   );
 }
 
+/** What a field has that nobody has chosen for; choices may come only when the dialog is open. */
 function firstOf(field: FormField): string {
   if (field.kind === "switch") return "0";
-  return field.kind === "choice" ? (field.options?.[0]?.[0] ?? "") : "";
+  const options = field.kind === "choice" ? (field.options ?? []) : [];
+  return options.some(([value]) => value === "") ? "" : (options[0]?.[0] ?? "");
 }
 
 /** Whether a refusal is about a field. */
@@ -89,8 +93,9 @@ function OneField({ field, value, isWrong, onChange }: { field: FormField; value
     return (
       <label class="line">
         <input type="checkbox" checked={value === "1"} onChange={(event) => onChange(event.currentTarget.checked ? "1" : "0")} />
-        {field.label}
-        {field.hint && <span class="dim">{field.hint}</span>}
+        <span>
+          {field.label} {field.hint && <span class="dim">{field.hint}</span>}
+        </span>
       </label>
     );
   }
@@ -181,7 +186,7 @@ export function Ask({ title, text, action, isDangerous = false, onYes, onClose }
       {error !== undefined && <Problem error={error} />}
       <footer>
         <button onClick={onClose}>{t(common.cancel)}</button>
-        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={send}>
+        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={(event) => !isSecondClick(event) && send(event)}>
           {action}
         </button>
       </footer>

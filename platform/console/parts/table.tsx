@@ -32,7 +32,7 @@ export interface Order {
 const PAGE = 100;
 const ROW_PX = 32;
 const LINES_PX = 64; // of a row of two lines, on a phone
-const MOST_IN_LINE = 3; // columns that a phone shows beside each other
+const MOST_IN_LINE = 2; // columns that a phone shows beside each other
 const NARROW = "(max-width: 820px)";
 const AHEAD = 10;
 const MOST_PAGES = 30;
@@ -149,7 +149,7 @@ export function Table<R>(props: Props<R>) {
   return (
     <div ref={box} class={hasLines ? "scroll window lines" : "scroll window"} tabIndex={0} role="region" aria-label={props.label}>
       {!!error && <Problem error={error} retry={() => ask(pagesSeen(view.top, view.height, rowPx, PAGE)[0] ?? 0)} />}
-      <table aria-rowcount={total === null ? -1 : total + 1}>
+      <table class={total === 0 ? "without-rows" : undefined} aria-rowcount={total === null ? -1 : total + 1}>
         <caption class="sr">{props.label}</caption>
         <thead>
           <tr aria-rowindex={1}>

@@ -98,8 +98,8 @@ export function page<A extends Action>(action: A, fields: Fields<A>, abort?: Abo
 }
 
 /** Sends commands; their uids. */
-export function sendCommand(fields: Fields<"publish_object_command">): Promise<string[]> {
-  return inSession(() => plain.command("publish_object_command", fields));
+export function sendCommand<A extends "publish_object_command" | "publish_terminal_command">(action: A, fields: Fields<A>): Promise<string[]> {
+  return inSession(() => plain.command(action, fields));
 }
 
 /** The result of a component path. */

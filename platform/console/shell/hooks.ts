@@ -164,6 +164,11 @@ export function useSend(work: () => Promise<void>): Sending {
   return { send, isBusy, error };
 }
 
+/** Whether a click is the second of a double click: it was meant for what stood there before, and must not say yes to a question. */
+export function isSecondClick(event: MouseEvent): boolean {
+  return event.detail > 1;
+}
+
 /** Reads again a little after the page was opened: a rate takes two readings. */
 export function useSecondReading(reload: () => void): void {
   useEffect(() => {

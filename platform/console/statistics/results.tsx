@@ -21,7 +21,7 @@ const TYPES = [
   { id: 4, title: w.year, spanMs: 10 * 365 * 24 * HOUR_MS },
 ];
 const MOST_OBJECTS = 1_000;
-const UNBROKEN = 20; // characters
+const UNBROKEN = 14; // characters
 const PLAIN = new Set(["label_en", "label_cn"]); // words, not codes
 
 interface Props {
@@ -112,7 +112,7 @@ function Curves({ kind, script, objectId }: { kind: Props["kind"]; script: Scrip
   const read = readView(query);
   const spanMs = TYPES.find((each) => each.id === type)?.spanMs ?? 7 * 24 * HOUR_MS;
   const view: ChartView = { ...read, keys: names, ...(query.has("span") || query.has("from") ? {} : { spanMs }) };
-  const variables = names.map((name) => ({ key: name, name, unit: name, decimals: null }));
+  const variables = names.map((name) => ({ key: name, name, unit: "", decimals: null, isAlone: true }));
   const keep = (next: ChartView) => {
     const written = writeView({ ...next, keys: [] });
     replaceQuery({ span: "", from: "", to: "", hide: "", compare: "", as: "", ...Object.fromEntries(written) });

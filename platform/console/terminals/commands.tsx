@@ -1,11 +1,12 @@
 /** What a terminal was told, and telling it more; each command is followed to its answer. */
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { MOST_LETTERS, Sending } from "../commands/sending.tsx";
 import { CommandReason, CommandState } from "../commands/state.tsx";
+import { w as sending } from "../commands/words.ts";
 import { Age, Card, Empty, Field, Name, Problem } from "../parts/basics.tsx";
 import { Json } from "../parts/json.tsx";
-import { call, may, page } from "../shell/api.ts";
-import { useDraft, useLive, useLoad, useSeldom, useSend } from "../shell/hooks.ts";
-import { tell } from "../shell/toasts.tsx";
+import { may, page, sendCommand } from "../shell/api.ts";
+import { useDraft, useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
@@ -52,32 +53,40 @@ export function Commands({ uid, isOnline }: { uid: string; isOnline: boolean }) 
   );
 }
 
-/** A key that makes a second click the same command. */
-function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 function Send({ uid, isOnline, onSent }: { uid: string; isOnline: boolean; onSent: () => void }) {
   const [command, setCommand, forget] = useDraft(`command-${uid}`, "");
   const [value, setValue] = useState("");
-  const key = useRef(newKey());
-  const { send, isBusy, error } = useSend(async () => {
-    await call("publish_terminal_command", { terminal_id: uid, command, value, idempotency_key: key.current });
-    key.current = newKey();
-    tell(t(w.sent));
-    forget();
-    setValue("");
-    onSent();
-  });
+  const [isAsked, setAsked] = useState(false);
+  const [given, setGiven] = useState({ command: "", value: "" });
+  const ask = (event: Event): void => {
+    event.preventDefault();
+    setGiven({ command: command.trim(), value });
+    setAsked(true);
+  };
   return (
-    <form class="form" onSubmit={send}>
-      <Field label={t(w.command)} hint={t(w.commandHint)} required maxLength={64} value={command} onInput={(event) => setCommand(event.currentTarget.value)} />
-      <Field label={t(common.value)} maxLength={1024} value={value} onInput={(event) => setValue(event.currentTarget.value)} />
-      {!isOnline && <p class="dim">{t(w.awayNote)}</p>}
-      {error !== undefined && <Problem error={error} />}
-      <button class="primary" disabled={isBusy}>
-        {t(isOnline ? common.send : w.sendAnyway)}
-      </button>
-    </form>
+    <>
+      <form class="form" onSubmit={ask}>
+        <Field label={t(w.command)} hint={t(w.commandHint)} required maxLength={MOST_LETTERS} value={command} onInput={(event) => setCommand(event.currentTarget.value)} />
+        <Field label={t(common.value)} maxLength={MOST_LETTERS} value={value} onInput={(event) => setValue(event.currentTarget.value)} />
+        <button class="primary">{t(sending.check)}</button>
+      </form>
+      {isAsked && (
+        <Sending
+          title={t(w.sendTo, { name: given.command, terminal: uid })}
+          name={given.command}
+          value={given.value}
+          isAway={!isOnline}
+          terminals={[uid]}
+          frames={{ kinds: ["command"], terminal_id: uid }}
+          send={(text, key) => sendCommand("publish_terminal_command", { terminal_id: uid, command: given.command, value: text, idempotency_key: key })}
+          onSent={() => {
+            forget();
+            setValue("");
+            onSent();
+          }}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
   );
 }

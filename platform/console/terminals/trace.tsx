@@ -57,9 +57,11 @@ export function Trace({ uid }: { uid: string }) {
             </option>
           ))}
         </select>
-        <button disabled={!shown.length} onClick={() => void copy(shown)}>
-          {t(common.copy)}
-        </button>
+        {"clipboard" in navigator && (
+          <button disabled={!shown.length} onClick={() => void copy(shown)}>
+            {t(common.copy)}
+          </button>
+        )}
       </div>
       {!shown.length && <Empty title={t(data.until ? w.waiting : w.none)}>{t(data.until ? w.waitingDo : w.noneDo)}</Empty>}
       <ol class="messages trace" aria-label={t(w.title)}>

@@ -66,6 +66,11 @@ test("a unit has one axis, and there are four at most", () => {
   assert.deepEqual(axesOf(variables), [0, 1, 0, 2, 3, 3]);
 });
 
+test("a variable that is alone shares no axis", () => {
+  const variables = ["a", "b", "c"].map((key) => ({ key, name: key, unit: "", decimals: null, isAlone: key !== "c" }));
+  assert.deepEqual(axesOf(variables), [0, 1, 2]);
+});
+
 test("values on an axis are round", () => {
   assert.deepEqual(roundValues(0.1, 0.52, 5), [0.1, 0.2, 0.3, 0.4, 0.5]);
   assert.deepEqual(roundValues(-3, 12, 4), [0, 5, 10]);

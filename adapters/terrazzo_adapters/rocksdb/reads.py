@@ -184,7 +184,7 @@ def carried_names(view: View, series: str, start_us: int, end_us: int) -> list[s
                 names.update(hour.tally.names)
             else:
                 for _, body in blocks.down(view, series_id, *hour.cut(start_us, end_us)):
-                    names |= parse_points(body).keys()
+                    names.update(parse_points(body))  # with |= and keys they would be in another set
     return sorted(names)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from open_stores import open_rocks, supervisor
 from terrazzo.errors import Throttled
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
+from terrazzo.ports.store import RecordsTooLarge
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore, queries
 from terrazzo_adapters.keyvalue.readers import Readers
 from waiting import until
@@ -215,3 +218,26 @@ async def test_a_query_that_ends_with_stop_iteration_is_answered() -> None:
             await asked[0]
         assert await asked[1] == 7
     await asyncio.to_thread(readers.close)
+
+
+async def test_what_a_query_had_read_goes_with_its_error(tmp_path: Path) -> None:
+    """Pages that were refused for their size stayed, with 16 MiB each, until the garbage collector came by."""
+    store, read = await open_rocks(tmp_path), weakref.WeakSet[Any]()
+
+    def too_large(view: object) -> None:
+        records = frozenset(range(3))  # in place of a list, which cannot be watched
+        read.add(records)
+        if records:
+            raise RecordsTooLarge
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            with pytest.raises(RecordsTooLarge) as caught:
+                await store._read(too_large)
+            assert caught.traceback[-1].name == "too_large", "where it was raised is still told"
+            del caught
+        assert not read
+    finally:
+        gc.enable()
+        await store.close()

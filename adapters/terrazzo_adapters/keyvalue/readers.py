@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread, local
+from traceback import clear_frames
 from typing import Any, NamedTuple, TypeVar
 
 from terrazzo.errors import Throttled
@@ -184,7 +185,7 @@ class Readers:
         except StopIteration as error:  # which a future doesn't take: whoever asked would wait for ever
             return _Answer(query.answer, None, RuntimeError(f"a query has ended with {error!r}"))
         except BaseException as error:  # noqa: BLE001 - it is whoever asked who is told
-            return _Answer(query.answer, None, error)
+            return _Answer(query.answer, None, _without_records(error))
         finally:
             _under_way.answer = None
 
@@ -208,3 +209,13 @@ class Readers:
                 to.set_result(result)
             else:
                 to.set_exception(error)
+
+
+def _without_records(error: BaseException) -> BaseException:
+    """The error without what its query had read, which would stay until the garbage collector comes by.
+
+    Its frames have the query, which has the answer, which has the error.
+    """
+    trace = error.__traceback__
+    clear_frames(trace)
+    return error.with_traceback(trace and trace.tb_next)

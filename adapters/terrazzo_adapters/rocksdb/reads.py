@@ -183,9 +183,18 @@ def carried_names(view: View, series: str, start_us: int, end_us: int) -> list[s
             if hour.tally is not None and (hour.is_within(start_us, end_us) or names.issuperset(hour.tally.names)):
                 names.update(hour.tally.names)
             else:
-                for _, body in blocks.down(view, series_id, *hour.cut(start_us, end_us)):
-                    names |= parse_points(body).keys()
+                _add_names(names, blocks.down(view, series_id, *hour.cut(start_us, end_us)))
     return sorted(names)
+
+
+def _add_names(names: set[str], records: Iterable[tuple[bytes, bytes]]) -> None:
+    """Adds what records carry. Most carry what the one before did, which is seen sooner than each name is looked up."""
+    last: tuple[str, ...] = ()
+    for _, body in records:
+        carried = tuple(parse_points(body))
+        if carried != last:
+            names.update(carried)
+            last = carried
 
 
 def _add_sealed_names(names: set[str], view: View, extent: Extent, start_us: int, end_us: int) -> None:
@@ -196,8 +205,7 @@ def _add_sealed_names(names: set[str], view: View, extent: Extent, start_us: int
         if extent.is_whole and extent.is_within(start_us, end_us):
             names.update(carried)
             return
-    for _, body in sealed.down_of(view, extent, start_us, end_us):
-        names.update(parse_points(body))  # with |= and keys they would be in another set
+    _add_names(names, sealed.down_of(view, extent, start_us, end_us))
 
 
 def has_record_before(view: View, series_id: int, time_us: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 from terrazzo.bulk.columns import Columns
-from terrazzo.bulk.plan import OnRow, Planned, Planner
+from terrazzo.bulk.packed_rows import PackedRows
+from terrazzo.bulk.plan import OnRow, Plan, Planner
 from terrazzo.bulk.report import ImportRefused, Issues, Report
-from terrazzo.bulk.rows import SourceRow, UploadedRows
+from terrazzo.bulk.rows import UploadedRows
 from terrazzo.bulk.unfinished import UnfinishedImports
 from terrazzo.bulk.writing import ImportWriter
 from terrazzo.domain.actor import Actor
@@ -64,23 +65,18 @@ class Importer:
             BadParameter: the file can't be read at all.
             Conflict: somebody changed the same records at the same time.
         """
-        sources: list[SourceRow] = []
-        planned: list[Planned] = []
+        plan = Plan([])
         try:
-            await self._read(rows, sources, grow)
-            planned += await self._plan(sources)
-            return await self._write(len(sources), planned)
+            sources = await self._read(rows, grow)
+            await self._plan(sources, plan)
+            return await self._write(len(sources), plan)
         finally:
-            await _let_go(sources)
-            await _let_go(planned)
+            await _let_go(plan.writes)
 
-    async def _write(self, total: int, planned: Sequence[Planned]) -> Report:
-        report, issues = self._report, self._issues
-        writes = [each for each in planned if not each.is_unchanged]
+    async def _write(self, total: int, plan: Plan) -> Report:
+        report, issues, writes = self._report, self._issues, plan.writes
         report.total = total
-        report.created = sum(each.before is None for each in writes)
-        report.updated = len(writes) - report.created
-        report.unchanged = len(planned) - len(writes)
+        report.created, report.updated, report.unchanged = plan.created, plan.updated, plan.unchanged
         if issues:
             issues.put_into(report)
             if not report.dry_run:
@@ -92,7 +88,8 @@ class Importer:
             await writer.write(writes, self._stage("write", len(writes)))
         return report
 
-    async def _read(self, rows: UploadedRows, sources: list[SourceRow], grow: Callable[[int], object]) -> None:
+    async def _read(self, rows: UploadedRows, grow: Callable[[int], object]) -> PackedRows:
+        sources = PackedRows()
         self._on_progress("read", 0, 0)
         if rows.header is not None:
             self._columns.check_header(rows.header, self._issues, row=1, creates=not self._upserts)
@@ -110,12 +107,14 @@ class Importer:
             await pauses.pause()
         if not sources and not self._issues:
             raise BadParameter("rows", say("no_rows"))
+        return sources
 
-    async def _plan(self, sources: Sequence[SourceRow]) -> list[Planned]:
+    async def _plan(self, sources: PackedRows, plan: Plan) -> None:
         if self._is_header_wrong:  # each row would only say so again
-            return []
-        planner = Planner(self._repository, self._columns, self._actor, self._issues, upserts=self._upserts)
-        return await planner.plan(sources, self._stage("check", len(sources)))
+            return
+        dry_run, upserts = self._report.dry_run, self._upserts
+        planner = Planner(self._repository, self._columns, self._actor, self._issues, upserts=upserts, dry_run=dry_run)
+        await planner.plan(sources, self._stage("check", len(sources)), plan)
 
     def _stage(self, name: str, total: int) -> OnRow:
         self._on_progress(name, 0, total)

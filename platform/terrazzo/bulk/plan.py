@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import msgspec
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.id_sequence import FURTHEST_AHEAD, last_id
+from terrazzo.bulk.packed_rows import PackedRows
 from terrazzo.bulk.references import References
 from terrazzo.bulk.report import Issues
 from terrazzo.bulk.rows import SourceRow
@@ -51,6 +52,27 @@ class Planned(msgspec.Struct):
         )
 
 
+class Plan(msgspec.Struct):
+    """What an import will do. ``writes``: of a dry run they are counted alone, not kept."""
+
+    writes: list[Planned]
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    def add(self, planned: Planned, *, keeps: bool) -> None:
+        """Takes what a row will do."""
+        if planned.is_unchanged:
+            self.unchanged += 1
+            return
+        if planned.before is None:
+            self.created += 1
+        else:
+            self.updated += 1
+        if keeps:
+            self.writes.append(planned)
+
+
 class Planner:
     """Plans one import. Calls non-public methods of the repository: the steps of a change that precede writing.
 
@@ -68,34 +90,36 @@ class Planner:
         issues: Issues,
         *,
         upserts: bool,
+        dry_run: bool = False,
     ) -> None:
         self._repository = repository
         self._columns = columns
         self._actor = actor
         self._issues = issues
         self._upserts = upserts
+        self._dry_run = dry_run
         self._references = References()
 
-    async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
-        """The records of all rows without faults; the faults of the others become issues."""
+    async def plan(self, sources: PackedRows, on_row: OnRow, plan: Plan) -> None:
+        """Puts the records of all rows without faults into ``plan``; the faults of the others become issues."""
         uids = await self._uids(sources)
         existing = await self._existing([uid for uid in uids.values() if uid is not None])
         self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
         database = self._repository._database
         async with database.reading() as connection:
             self._last_id = await last_id(connection, self._repository.table)
-        pauses, planned, done = LoopPauses(), list[Planned](), 0
-        for some in chunks(sources):
+        pauses, done = LoopPauses(), 0
+        for some in sources.pieces():
             async with database.reading() as connection:
                 await self._use(connection, some)
                 for source in some:
                     uid = uids.get(source.number)
                     if source.number in uids:
                         each = await self._row(source, uid, existing.get(uid or ""))
-                        planned += [] if each is None or self._issues.has(source.number) else [each]
+                        if each is not None and not self._issues.has(source.number):
+                            plan.add(each, keeps=not self._dry_run)
                     on_row(done := done + 1)
                     await pauses.pause()
-        return planned
 
     async def _use(self, connection: AsyncConnection, some: Sequence[SourceRow]) -> None:
         """The transaction in which the next rows are looked up."""
@@ -104,7 +128,7 @@ class Planner:
         self._terminals = NamedTerminals(connection)
         await self._terminals.look_up(_named_terminals(some))
 
-    async def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
+    async def _uids(self, sources: Iterable[SourceRow]) -> dict[int, str | None]:
         """The text key by row number, for rows without a faulty or repeated one; None where the platform makes it."""
         name, uids = self._repository.entity.uid_name, {}
         first: dict[str, int] = {}

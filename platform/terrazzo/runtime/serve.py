@@ -39,7 +39,7 @@ from terrazzo.runtime.assembly.certificates import open_tls
 from terrazzo.runtime.assembly.control import start_control
 from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
-from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
+from terrazzo.runtime.assembly.jobs import new_campaigns, open_export_process, start_replays
 from terrazzo.runtime.assembly.logins import Logins, open_logins
 from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
@@ -170,6 +170,7 @@ class Platform:
             watch=self.watch,
             backups=await self._start_backups(),
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
+            export_process=open_export_process(lifetime),
             tls=open_tls(config, self.terminals.broker),
             tracing=tracing.requests,
             collectors=(*self._ports.collectors, *tracing.collectors),

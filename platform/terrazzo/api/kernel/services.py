@@ -69,6 +69,7 @@ from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.search import TerminalSearch
 from terrazzo.terminals.tracing import TerminalTraces
 from terrazzo.terminals.unknown import UnknownTerminals
+from terrazzo.work_process import WorkProcess
 from terrazzo_broker.peer_address import TrustedProxies
 
 ReadinessCheck = Callable[[], Awaitable[None]]
@@ -472,6 +473,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16)
     )
     computing: ComputeThread = msgspec.field(default_factory=ComputeThread)
+    export_process: WorkProcess | None = None  # which makes rows where there are many; None: ``computing`` does
     queries: CompanyTurns = msgspec.field(
         default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64)
     )

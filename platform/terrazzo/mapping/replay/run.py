@@ -6,16 +6,19 @@ events and labels follow in one transaction at the end, only if none came to the
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
-from terrazzo.loop_pauses import next_turn
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mapping.labels import Labels, Standing
 from terrazzo.mapping.replay import reasons
 from terrazzo.mapping.replay.completeness import worded
 from terrazzo.mapping.replay.label_merge import Range
+from terrazzo.mapping.replay.piece_pace import PiecePace
 from terrazzo.mapping.replay.progress import ReplayProgress
 from terrazzo.mapping.replay.replacement import Collected, ReplacedEvents, collected, replace_happenings
 from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, TooMuchHappened
@@ -28,7 +31,8 @@ from terrazzo.times import DAY_US, LATEST_US
 ATTEMPTS = 5
 _PIECE = 2_000  # reports whose mosaic is replaced together
 _PIECE_BYTES = 512 * 1024  # of what is made of them: everybody's reports wait while it is written
-_BREATH = 100  # reports between two turns of others, about a millisecond
+_LEAST_BYTES = 64 * 1024
+_LOOK = 10  # reports between two looks whether it is others' turn
 _LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
 _NEAR_US = 10_000_000
 _PASSES = 10
@@ -93,6 +97,7 @@ class ReplayRun:
         self._task = task
         self._is_cancelled = False
         self._has_replaced = False
+        self._pauses = LoopPauses()
 
     def cancel(self) -> None:
         """Ends it soon, with ``Stopped``."""
@@ -157,14 +162,14 @@ class ReplayRun:
         return self._task
 
     async def breathe(self) -> None:
-        """Everybody else's turn.
+        """Everybody else's turn, where it has computed for some milliseconds.
 
         Raises:
             Stopped: it was cancelled.
         """
         if self._is_cancelled:
             raise Stopped
-        await next_turn()
+        await self._pauses.pause()
 
     def on_replacing(self) -> None:
         """From now on statistics of the range have to be computed again, however this ends."""
@@ -187,6 +192,7 @@ class _Attempt:
         self._mosaic = 0  # records made of them
         self._collected: list[Collected] = []
         self._collected_taken = 0
+        self._pace = PiecePace(_PIECE_BYTES, _LEAST_BYTES)
 
     async def prepare(self) -> None:
         """Counts what there is to do."""
@@ -254,7 +260,7 @@ class _Attempt:
         progress = self._run.progress
         progress.records_done += 1
         progress.position_us = record.time_us
-        if progress.records_done % _BREATH == 0:
+        if progress.records_done % _LOOK == 0:
             progress.records_skipped = self._rerun.skipped
             await self._run.breathe()
 
@@ -279,7 +285,7 @@ class _Attempt:
         count, last_us = 0, self._next_us
         async for records in self._store.scan(self._series, self._next_us, end_us):
             for record in await self._run.parts.reader.read(records):
-                is_much = count >= _PIECE or self._rerun.made >= _PIECE_BYTES
+                is_much = count >= _PIECE or self._rerun.made >= self._pace.allowed
                 if is_much and record.time_us > last_us:
                     await self._put(last_us, count)
                     count = 0
@@ -304,8 +310,10 @@ class _Attempt:
         if await self._find_series() != self._series:
             raise Disturbed
         self._run.on_replacing()
+        began_s = time.perf_counter()
         if not await self._store.replace(self._subject.bound.series, start_us, end_us, records, given=given):
             raise Disturbed
+        await asyncio.sleep(self._pace.note(time.perf_counter() - began_s))
 
     async def finish(self) -> None:
         """Replaces events and labels, and what is known of the object where the range reaches to now."""

@@ -64,6 +64,7 @@ from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.search import TerminalSearch
+from terrazzo.work_process import WorkProcess
 from terrazzo_broker.peer_address import TrustedProxies
 
 
@@ -97,6 +98,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     watch: LoopWatch
     backups: BackupStatus
     memory: MemoryShares
+    export_process: WorkProcess
     tls: Tls
     tracing: Tracing | None
     collectors: Sequence[Collector] = ()
@@ -208,6 +210,7 @@ class GatewayServers:
             live=views.live,
             analysis=parts.objects.analysis,
             computing=parts.objects.analysis.computing,
+            export_process=parts.export_process,
             replays=parts.replays,
             audit=metadata.audit,
             limits=self._config.limits,

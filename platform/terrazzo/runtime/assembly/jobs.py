@@ -1,9 +1,10 @@
-"""Makes the jobs that take long and survive a restart: firmware campaigns, and replays of objects' records."""
+"""Makes the jobs that take long: firmware campaigns and replays, which survive a restart, and rows of exports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from terrazzo.api.operations.history.export_process import COMMAND
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.campaigns.terminal_records import CampaignTerminalRecords
 from terrazzo.config.sections import Config
@@ -16,6 +17,7 @@ from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.work_process import WorkProcess
 
 
 def new_campaigns(
@@ -71,3 +73,10 @@ def start_replays(
     replays.start()
     lifetime.push_async_callback(replays.stop)
     return replays
+
+
+def open_export_process(lifetime: Lifetime) -> WorkProcess:
+    """What makes the rows of exports where there are many; it starts when it is asked."""
+    process = WorkProcess(COMMAND, name="export rows")
+    lifetime.push_async_callback(process.close)
+    return process

@@ -31,6 +31,7 @@ from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.rules.command_store import RuleCommandRecords
+from terrazzo.runtime.assembly.jobs import open_export_process
 from terrazzo.runtime.assembly.logins import open_user_login
 from terrazzo.runtime.assembly.metadata import ReplicaMetadata
 from terrazzo.runtime.assembly.objects import mapping_limits
@@ -112,6 +113,7 @@ async def new_services(
         metrics_token=config.metrics.token,
         map_tiles=MapTiles(config.http.map_tiles, config.http.map_attribution),
         memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
+        export_process=open_export_process(lifetime),
         collectors=collectors,
         cluster=ClusterPart(replica=node, read_checks=read_checks),
         **_of_database(config, metadata, clock),

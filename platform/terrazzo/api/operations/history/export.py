@@ -5,7 +5,8 @@ Rows are read, encoded and sent a piece at a time, oldest first; the store holds
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -17,18 +18,23 @@ from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.column_export import ColumnSource, column_pieces
+from terrazzo.api.operations.history.export_process import data_of, request_of
+from terrazzo.api.operations.history.export_rows import FileForm, encode_records
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.payload import Reject, decode, flatten
-from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter
-from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.column_files import COLUMN_MEDIA_TYPES, HOW_TO_INSTALL, ColumnFormat, has_arrow
-from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
-from terrazzo.ports.store import Record, Value
+from terrazzo.mosaic.files import MEDIA_TYPES, FileFormat
+from terrazzo.ports.store import Record
 from terrazzo.reasons import say
+from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
+
+_log = logging.getLogger(__name__)
+_sparse_log = SparseLog(_log)
+
+_SHORT_BYTES = 64 * 1024  # of bodies: some milliseconds
 
 
 class HistoryExportOptions(msgspec.Struct, kw_only=True):
@@ -62,14 +68,13 @@ class Export(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Which records, and what becomes of them. ``columns``: a CSV's."""
+    """Which records, and what becomes of them."""
 
     series: Sequence[str]
     start_us: int
     end_us: int
     keys: Sequence[str]
-    columns: Sequence[str]
-    rows: Callable[[Iterable[Record]], list[Row]]
+    form: FileForm
 
 
 async def handle_export_mosaic(services: Services, actor: Actor, request: MosaicExport) -> Export:
@@ -80,26 +85,15 @@ async def handle_export_mosaic(services: Services, actor: Actor, request: Mosaic
     columns: Sequence[str] = keys
     if request.format == "csv" and not keys:
         columns = await services.store.names(series, start_us, end_us)
-    wanted = frozenset(keys)
-
-    def rows(records: Iterable[Record]) -> list[Row]:
-        return [_mosaic_row(record, wanted) for record in records]
-
     name = f"mosaic-{object_id}"
     match request.format:
         case "arrow" | "parquet" as format:
             every = ColumnSource({"": series}, start_us, end_us, keys)
             return await _columns_export(services, actor, every, format, name)
         case format:
-            source = _Source([series], start_us, end_us, keys, columns, rows)
-            return await _export(services, actor, source, format, name)
-
-
-def _mosaic_row(record: Record, wanted: frozenset[str]) -> Row:
-    values = parse_mosaic(record.body)
-    if wanted:
-        values = {key: value for key, value in values.items() if key in wanted}
-    return Row(record.time_us, values, {"value": values})
+            form = FileForm("mosaic", format, tuple(columns), tuple(keys))
+            source = _Source([series], start_us, end_us, keys, form)
+            return await _export(services, actor, source, name)
 
 
 async def handle_export_grid(services: Services, actor: Actor, request: GridExport) -> Export:
@@ -107,41 +101,14 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
     series = await grid_series(services, actor, request)
     start_us, end_us = _span(request)
     keys = request.keys.names
-    wanted = frozenset(keys)
-
-    def rows(records: Iterable[Record]) -> list[Row]:
-        each = (_grid_row(record, wanted) for record in records)
-        return [row for row in each if row is not None]
-
     name = f"grid-{_file_word(request.terminal_id)}"
     match request.format:
         case "arrow" | "parquet" as format:
             every = ColumnSource({topic_of(each): each for each in series}, start_us, end_us, keys)
             return await _columns_export(services, actor, every, format, name)
         case format:
-            source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
-            return await _export(services, actor, source, format, name)
-
-
-def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
-    topic = topic_of(record.series)
-    try:
-        payload = decode(record.body)
-    except Reject:  # an array, or what a decoder had read: no configuration says now how to read it
-        payload = msgspec.to_builtins(msgspec.json.decode(msgspec.json.encode(json_payload(record.body))))
-        if wanted:
-            return None
-    if not wanted:
-        cells: Mapping[str, Value] = {"topic": topic, "payload": msgspec.json.encode(payload).decode()}
-        return Row(record.time_us, cells, {"topic": topic, "payload": payload})
-    try:
-        flat = flatten(payload)
-    except Reject:  # beyond what a report may be today: no point of it goes into an object either
-        return None
-    found = {key: value for key, value in flat.items() if key in wanted}
-    if not found:
-        return None
-    return Row(record.time_us, {"topic": topic, **found}, {"topic": topic, "payload": found})
+            form = FileForm("grid", format, ("topic", *(keys or ("payload",))), tuple(keys))
+            return await _export(services, actor, _Source(series, start_us, end_us, (), form), name)
 
 
 def _span(request: HistoryExportOptions) -> tuple[int, int]:
@@ -167,31 +134,37 @@ async def _columns_export(
     return Export(await begun(in_turn(made, turn, holding)), COLUMN_MEDIA_TYPES[format], f"{name}.{format}")
 
 
-async def _export(services: Services, actor: Actor, source: _Source, format: FileFormat, name: str) -> Export:
+async def _export(services: Services, actor: Actor, source: _Source, name: str) -> Export:
     """The first piece is read before there is an answer, so that a store that is away can still be told.
 
     Raises:
         Throttled: too many exports of the company wait.
     """
     turn, holding = services.exports.turn(actor.company_id), services.memory.holding("exports", actor.company_id)
-    pieces = await begun(in_turn(_pieces(services, source, format), turn, holding))
+    pieces = await begun(in_turn(_pieces(services, source), turn, holding))
+    format = source.form.format
     return Export(pieces, MEDIA_TYPES[format], f"{name}.{format}")
 
 
-async def _pieces(services: Services, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
-    encoder = file_encoder(format, source.columns)
-    head = encoder.begin()
+async def _pieces(services: Services, source: _Source) -> AsyncGenerator[bytes, None]:
+    head = source.form.encoder().begin()
     scan = services.store.scan(source.series, source.start_us, source.end_us, keys=source.keys)
     async with aclosing(scan) as found:
         async for records in found:
-            read = await services.report_reader.read(records)
-            yield head + await services.computing.run(_encode, encoder, source, read)
+            yield head + await _encoded(services, source.form, await services.report_reader.read(records))
             head = b""
     yield head
 
 
-def _encode(encoder: FileEncoder, source: _Source, records: Sequence[Record]) -> bytes:
-    return encoder.encode(source.rows(records))
+async def _encoded(services: Services, form: FileForm, records: Sequence[Record]) -> bytes:
+    """The bytes of some records: in a process where they are many, so that others have the interpreter."""
+    process = services.export_process
+    if process is not None and sum(len(record.body) for record in records) > _SHORT_BYTES:
+        try:
+            return await process.ask(request_of(form, records), data_of)
+        except (OSError, EOFError) as error:
+            _sparse_log.warning("rows of an export are made beside the event loop: %r", error)
+    return await services.computing.run(encode_records, form, records)
 
 
 def _file_word(key: str | int) -> str:

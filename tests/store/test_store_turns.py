@@ -202,6 +202,10 @@ async def test_names_by_the_hundred_are_a_few_requests_at_a_time() -> None:
             under_way -= 1
             return [[] for _ in statements]
 
+        async def query(self, statement: str) -> list[object]:
+            assert not asked, "the newest records come first"
+            return []
+
     names = [f"K{number}" for number in range(100)]
     assert await queries.latest_each(Server(), "m/1", names) == {}  # type: ignore[arg-type]
     assert sum(asked) >= 100

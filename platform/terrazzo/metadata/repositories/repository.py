@@ -23,7 +23,7 @@ from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.pages import OrderBy, PageStatements, read_page
+from terrazzo.database.pages import Among, OrderBy, PageStatements, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.database.unindexed import beside as find_beside
 from terrazzo.domain.actor import Actor
@@ -161,15 +161,15 @@ class EntityRepository:
         page_size: int,
         order_by: OrderBy,
         conditions: Conditions = EVERYTHING,
-        count: sa.Select[Any] | None = None,
+        among: Among | None = None,
     ) -> Rows:
-        """A page of what fits; ``count``: how many do, where another table says so at once."""
+        """A page of what fits; ``among``: where another table says sooner what does."""
         _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         if where or self._is_narrow:
             own, visible = None, [*self._visible(actor, conditions), *where]
             statements = PageStatements(
-                self._rows, self._selection, visible, order_by, may_be_few=bool(where), count=count
+                self._rows, self._selection, visible, order_by, may_be_few=bool(where), among=among
             )
         else:
             own = None if actor.is_super else {_COMPANY: actor.company_id}

@@ -45,6 +45,8 @@ class TerminalRepository(EntityRepository):
     are in ``former_terminal``; until then each new one has series of its own.
     """
 
+    in_other_tables = ("tags",)
+
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
         self.pin_chars = 1

@@ -33,6 +33,7 @@ from terrazzo.loop_pauses import in_turns, next_turn
 from terrazzo.metadata.lookup import any_id_query, as_id, find_id, key_parameters, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.repositories import row_statements as queries
+from terrazzo.metadata.repositories.name_column import NameColumn
 from terrazzo.metadata.repositories.whole_table import columns_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -43,6 +44,7 @@ from terrazzo.userinfo import MASK
 MAX_PAGE_SIZE = 1_000
 _CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
+_BY_ID = Conditions(within=[("id", ())])
 
 
 class RowChange(NamedTuple):
@@ -77,6 +79,7 @@ class EntityRepository:
 
     Attributes:
         in_other_tables: lists that ``_written`` keeps in tables of their own, too.
+        names: in memory, where lists are long and parts of names are looked for.
     """
 
     in_other_tables: ClassVar[tuple[str, ...]] = ()
@@ -111,6 +114,7 @@ class EntityRepository:
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
+        self.names: NameColumn | None = None
 
     # The port
 
@@ -175,7 +179,12 @@ class EntityRepository:
         else:
             own = None if actor.is_super else {queries.OWNER: actor.company_id}
             statements = self._all_of(actor, order_by)
+        if self.names is not None:
+            await self.names.read_for(conditions)
         async with self._database.reading() as connection:
+            if self.names is not None and (few := await self.names.may_fit(connection, conditions)) is not None:
+                narrow = [one_of(self.table.c.id, few), *self._visible(actor, _BY_ID), *where]
+                statements = PageStatements(self._rows, self._selection, narrow, order_by, may_be_few=True)
             found, total = await read_page(connection, statements, offset=offset, limit=page_size, parameters=own)
         return Rows([*self._codec.decode_page(found)], total)
 
@@ -186,6 +195,12 @@ class EntityRepository:
             own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(queries.OWNER),)
             kept = self._lists[actor.is_super, order_by] = PageStatements(self._rows, self._selection, own, order_by)
         return kept
+
+    def keep_names(self) -> None:
+        """Has lists by a part of a name found by names in memory, where the database has no index for them."""
+        if self._database.sqlite_file is not None:
+            self.names = names = NameColumn(self._database, self.table, self._turn.locked)
+            self.changes.listen(lambda changed: names.note(changed.record_id, changed.row))
 
     # Changes by other processes, and all records
 

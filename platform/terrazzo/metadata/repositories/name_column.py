@@ -91,7 +91,7 @@ class NameColumn:
         self._seen = 0  # the number of the newest change, of whatever, that is known to be here
 
     async def read_for(self, conditions: Conditions) -> None:
-        """Reads all names, a tenth of a second for 100,000, where they are asked for and not here."""
+        """Reads all names, 0.15 s of the processor for 100,000, where they are asked for and not here."""
         if self._pieces is not None or not part_of_name(conditions):
             return
         async with self._turn:

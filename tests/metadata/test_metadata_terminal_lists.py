@@ -8,16 +8,19 @@ from typing import Any
 import sqlalchemy as sa
 from registry_stand import ROOT, Stand, make_stand
 
+from query_plans import asked
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database
 from terrazzo.database.port import Conditions
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.registry import TERMINAL_TAG
-from terrazzo.metadata.definitions.registry import TERMINAL
+from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.metadata.repositories.terminals import _configured
 
 MANY = 20_000
+_EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}
+ORDERS = [None, *((name, falls) for name in ("id", "name", "type") for falls in (False, True))]
 
 
 async def test_tags_of_all_ways_to_write_them(stand: Stand) -> None:
@@ -48,6 +51,32 @@ async def test_tags_of_all_ways_to_write_them(stand: Stand) -> None:
     assert await terminals.rows_of([4711]) == []
 
 
+async def test_pages_by_tags_are_those_of_the_list_of_all(stand: Stand) -> None:
+    for number in range(30):
+        tags = [tag for tag, each in (("two", 2), ("three", 3)) if number % each == 0]
+        values = {"tags": tags, "name": f"n{number % 4}", "type": "Other" if number % 5 else "Adapter-II"}
+        await stand.terminal(f"t{number:02}", stand.second if number % 7 == 0 else stand.first, **values)
+    for actor in (ROOT, stand.first):
+        for tags in (["two"], ["three", "two"], ["none"]):
+            for conditions in (Conditions(), Conditions(all_of=[("type", "=", "Other")])):
+                for order in ORDERS:
+                    await _expect_pages(stand, actor, tags, conditions, order)
+
+
+async def _expect_pages(stand: Stand, actor: Any, tags: list[str], conditions: Conditions, order: Any) -> None:
+    """Pages of any size, before and beyond the end, have what the list of all without tags has."""
+    page = stand.entities.terminals.page
+    all_of_them = (await page(actor, conditions=conditions, order_by=order, page_size=100)).rows
+    wanted = [row["uid"] for row in all_of_them if set(tags) <= set(row["tags"])]
+    for size in (1, 4, 50, 250):
+        for index in range(1, len(wanted) // size + 3):
+            found = await page(
+                actor, conditions=conditions, order_by=order, tags=tags, page_size=size, page_index=index
+            )
+            assert [row["uid"] for row in found.rows] == wanted[size * (index - 1) : size * index]
+            assert found.total == len(wanted)
+
+
 async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, kind: str, tmp_path: Path) -> None:
     stand = await make_stand(database, tmp_path)
     row = dict(await stand.terminal("first"))
@@ -69,7 +98,7 @@ async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, 
     async with database.writing() as connection:
         await connection.execute(sa.text("ANALYZE"))
     selection = Selection(TERMINAL, {}, stand.entities.terminals._selection._zone)
-    table, explain = TERMINAL.table, {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[kind]
+    table, explain = TERMINAL.table, _EXPLAIN[kind]
     sort = {"sqlite": "TEMP B-TREE", "postgresql": "Sort"}[kind]
     own = table.c.permission_company_id == stand.first.company_id
     tagged = table.c.id.in_(sa.select(TERMINAL_TAG.c.terminal_id).where(TERMINAL_TAG.c.tag == "tag-07"))
@@ -103,3 +132,45 @@ async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, 
         for configured in ("agrees", "differs", "unreported")
     ]
     assert totals == [MANY - MANY // 50, MANY // 100, MANY // 100]
+    for actor in (ROOT, stand.first):
+        with asked() as statements:
+            page = await stand.entities.terminals.page(actor, tags=["tag-07"], page_index=12)
+        assert [row["uid"] for row in page.rows[:2]] == ["t11007", "t11057"]
+        async with database.reading() as connection:
+            for statement, parameters in statements:
+                found = await connection.run_sync(sa.Connection.exec_driver_sql, f"{explain} {statement}", parameters)
+                told = str(found.all())
+                assert "Seq Scan" not in told, told
+                if kind == "sqlite":  # in the order of the index, as far as the page is
+                    assert "SEARCH terminal_tag USING COVERING INDEX" in told, told
+                    assert sort not in told, told
+
+
+async def test_objects_of_a_place_are_found_by_an_index(database: Database, kind: str, tmp_path: Path) -> None:
+    stand = await make_stand(database, tmp_path)
+    row = await stand.entities.objects.create(stand.first, {"name": "o"})
+    async with database.writing() as connection:
+        (sample,) = (await connection.execute(OBJECT.table.select().where(OBJECT.table.c.id == row["id"]))).mappings()
+        places = {"city": "Como", "province": "Como"}
+        rows = [
+            {**sample, "id": 100 + number, "uid": str(100 + number), **(places if number % 20 == 7 else {})}
+            for number in range(MANY)
+        ]
+        await connection.execute(OBJECT.table.insert(), rows)
+    async with database.writing() as connection:
+        await connection.execute(sa.text("ANALYZE object"))
+    for place in ("city", "province"):
+        conditions = Conditions(all_of=[(place, "=", "Como")])
+        for actor in (ROOT, stand.first):
+            with asked() as statements:
+                page = await stand.entities.objects.page(actor, conditions=conditions, page_index=2)
+            assert ([row["id"] for row in page.rows[:2]], page.total) == ([507, 527], MANY // 20)
+            async with database.reading() as connection:
+                for statement, parameters in statements:
+                    told = await connection.run_sync(
+                        sa.Connection.exec_driver_sql, f"{_EXPLAIN[kind]} {statement}", parameters
+                    )
+                    text = str(told.all())
+                    assert "Seq Scan on object" not in text, text
+                    assert "SCAN object" not in text, text
+                    assert f"{place}_id" in text or "json_each" in text or "ANY" in text, text

@@ -120,7 +120,7 @@ class ResultWriter:
         """Inserts rows; those whose key is there already are written over and keep their id."""
         if not rows:
             return
-        statement = insert_into(self._connection, table)
+        statement = insert_into(self._connection.dialect.name, table)
         changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
         statement = statement.on_conflict_do_update(index_elements=list(key), set_=changed)
         for some in _pieces(rows):

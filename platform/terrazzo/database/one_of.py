@@ -24,9 +24,9 @@ def one_of(column: sa.ColumnElement[Any], values: Collection[int] | Collection[s
     return _OneOf(column, sa.bindparam(None, given, type_=_Values(is_text=is_text), unique=True))
 
 
-def one_of_given(column: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[bool]:
-    """The same of integers that are given with each execution, a list by this name; it may be empty."""
-    return _OneOf(column, sa.bindparam(name, type_=_Values(is_text=False)))
+def one_of_given(column: sa.ColumnElement[Any], name: str, *, is_text: bool = False) -> sa.ColumnElement[bool]:
+    """The same of integers (texts) that are given with each execution, a list by this name; it may be empty."""
+    return _OneOf(column, sa.bindparam(name, type_=_Values(is_text=is_text)))
 
 
 class _Values(sa.types.TypeDecorator[Any]):

@@ -51,6 +51,11 @@ class OwnChanges:
             self._miss(changes)
             raise
 
+    @property
+    def are_missed(self) -> bool:
+        """Whether parts of this process may not know of some of its own changes yet."""
+        return self._is_unsure or bool(self._missed)
+
     def was_told(self, change: MetadataChange) -> bool:
         """Whether the parts of this process know of this change of its own; False once for each that they may miss."""
         if self._is_unsure:

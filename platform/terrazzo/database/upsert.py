@@ -9,12 +9,10 @@ from sqlalchemy.dialects import sqlite
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from terrazzo.async_engine import AsyncConnection
 
-
-def insert_into(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
-    """An INSERT with ``on_conflict_do_update``, which SQLite and PostgreSQL have alike."""
-    if connection.dialect.name == "sqlite":
+def insert_into(dialect: str, table: sa.Table) -> sqlite.Insert:
+    """An INSERT with ``on_conflict_do_update``, which SQLite and PostgreSQL have alike; ``dialect``: its name."""
+    if dialect == "sqlite":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # its engine has loaded it; 2 MB that SQLite has no use for
 

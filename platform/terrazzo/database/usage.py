@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from sqlalchemy.sql.functions import GenericFunction
 
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
-from terrazzo.database.one_of import one_of_given
+from terrazzo.database.one_of import one_of, one_of_given
 from terrazzo.database.tables.usage import COMPANY_USAGE
 from terrazzo.database.upsert import insert_into
 
@@ -105,12 +105,17 @@ async def add_use(connection: AsyncConnection, kind: str, grown: Mapping[Holder,
     if not grown:
         return {}
     holders = sorted(grown)  # always in this order, so that two processes don't wait for each other
-    new = insert_into(connection, COMPANY_USAGE)
+    rows = [{**holder._asdict(), "kind": kind, **grown[holder]._asdict()} for holder in holders]
+    found = await connection.execute(_adding(connection.dialect.name), rows if rows[1:] else rows[0])
+    return {Holder(row.company_id, row.part): Use(row.records, row.bytes) for row in found}
+
+
+@cache
+def _adding(dialect: str) -> sa.Executable:
+    new = insert_into(dialect, COMPANY_USAGE)
     sums = {name: COMPANY_USAGE.c[name] + new.excluded[name] for name in ("records", "bytes")}
     statement = new.on_conflict_do_update(index_elements=["company_id", "kind", "part"], set_=sums)
-    rows = [{**holder._asdict(), "kind": kind, **grown[holder]._asdict()} for holder in holders]
-    found = await connection.execute(statement.returning(COMPANY_USAGE), rows)
-    return {Holder(row.company_id, row.part): Use(row.records, row.bytes) for row in found}
+    return cast("sa.Executable", statement.returning(COMPANY_USAGE))
 
 
 async def use_of(connection: AsyncConnection, kind: str, holders: Sequence[Holder]) -> dict[Holder, Use]:
@@ -134,7 +139,8 @@ async def total_use(connection: AsyncConnection, company_id: int, kinds: Sequenc
 @cache
 def _total(kinds: tuple[str, ...]) -> sa.Select[Any]:
     columns = COMPANY_USAGE.c
-    mine = (columns.company_id == sa.bindparam("company_id"), columns.kind.in_(kinds), columns.part == 0)
+    of_kinds = one_of(columns.kind, list(map(str, kinds)))  # names of tables are texts of SQLAlchemy's
+    mine = (columns.company_id == sa.bindparam("company_id"), of_kinds, columns.part == 0)
     sums = (sa.func.coalesce(sa.func.sum(columns[name]), 0) for name in ("records", "bytes"))
     return sa.select(*sums).where(*mine)
 

@@ -57,21 +57,39 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
         BadParameter: there is none, or it is being imported; its message starts with ``field``, the column that the
             key was given for.
     """
-    asked = key_parameters(key)
-    query = _id_query(entity, frozenset(asked))
-    found = (await connection.execute(query, {**asked, "key_company": company})).scalar()
+    asked, is_sqlite = key_parameters(key), connection.dialect.name == "sqlite"
+    query = _id_query(entity, frozenset(asked), is_sqlite=is_sqlite)
+    found = (await connection.execute(query, {**asked, "key_company": company})).first()
     if found is None:
         raise BadParameter(field, say("no_such_record", entity=entity.name, key=shorten(key)))
-    if await being_imported(connection, entity, [found]):
+    if found.unfinished:
         raise BadParameter(field, say("record_being_imported", entity=entity.name, key=shorten(key)))
-    return int(found)
+    return int(found.id)
 
 
 @cache
-def _id_query(entity: Entity, given: frozenset[str]) -> sa.Select[Any]:
+def any_id_query(entity: Entity, given: frozenset[str]) -> sa.Select[Any]:
+    """The id of the record with a key, whose ever it is; ``given``: the names of ``key_parameters``."""
+    clause, order = key_clause(entity, given)
+    return sa.select(entity.table.c.id).where(clause).order_by(order).limit(1)
+
+
+@cache
+def _id_query(entity: Entity, given: frozenset[str], *, is_sqlite: bool) -> sa.Select[Any]:
     clause, order = key_clause(entity, given)
     of_company = entity.table.c[entity.company] == sa.bindparam("key_company")
-    return sa.select(entity.table.c.id).where(clause, of_company).order_by(order).limit(1)
+    columns = (entity.table.c.id, is_unfinished(entity, is_sqlite=is_sqlite))
+    return sa.select(*columns).where(clause, of_company).order_by(order).limit(1)
+
+
+@cache
+def is_unfinished(entity: Entity, *, is_sqlite: bool) -> sa.ColumnElement[bool]:
+    """The column ``unfinished`` of a query for records: whether each is ``being_imported``."""
+    if not is_sqlite:
+        return sa.false().label("unfinished")
+    each = sa.func.json_each(UNFINISHED_IMPORT.c.record_ids).table_valued("value")
+    imported = sa.select(each.c.value).select_from(UNFINISHED_IMPORT.join(each, sa.true()))
+    return entity.table.c.id.in_(imported.where(UNFINISHED_IMPORT.c.entity == entity.name)).label("unfinished")
 
 
 async def being_imported(connection: AsyncConnection, entity: Entity, ids: Collection[int]) -> set[int]:

@@ -143,6 +143,14 @@ class UseMeter:
         """Counts records off as they are now: before they are changed or deleted."""
         await self._count(connection, ids, -1)
 
+    def add_record(self, company_id: int, size: int) -> None:
+        """Counts one record of so many bytes."""
+        self._grow(Holder(company_id), Use(1, size), 1)
+
+    def take_record(self, company_id: int, size: int) -> None:
+        """Counts one record of so many bytes off."""
+        self._grow(Holder(company_id), Use(1, size), -1)
+
     async def settle(self, connection: AsyncConnection) -> None:
         """Brings the counters up to date.
 
@@ -168,7 +176,10 @@ class UseMeter:
         if self._counted is None:
             return
         for holder, use in (await measure(connection, self._counted, ids)).items():
-            self._grown[holder] = self._grown.get(holder, Use()).plus(use, sign)
+            self._grow(holder, use, sign)
+
+    def _grow(self, holder: Holder, use: Use, sign: int) -> None:
+        self._grown[holder] = self._grown.get(holder, Use()).plus(use, sign)
 
 
 async def record_use(connection: AsyncConnection, company_id: int) -> Use:

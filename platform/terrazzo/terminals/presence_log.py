@@ -169,7 +169,7 @@ async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], 
         log = logs.setdefault(key, DayLog([]))
         for change in new:
             _add(log, key, change)
-    insert = insert_into(connection, table)
+    insert = insert_into(connection.dialect.name, table)
     upsert = insert.on_conflict_do_update(index_elements=["terminal_id", "day"], set_={"log": insert.excluded.log})
     values = [{"terminal_id": key[0], "day": key[1], "log": encode_day(log)} for key, log in logs.items()]
     await connection.execute(upsert, values)

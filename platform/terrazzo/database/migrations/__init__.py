@@ -39,5 +39,6 @@ REVISIONS = (
     "0054",
     "0055",
     "0056",
+    "0057",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -314,7 +314,7 @@ OBJECT = define(
     structure("script", unset="{}"),
     *authors(),
     uid=Uid.FROM_ID,
-    sorts=("serial_no",),
+    sorts=("serial_no", "province", "city"),
 )
 
 RETAINER = define(

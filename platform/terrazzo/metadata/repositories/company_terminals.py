@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import shorten
-from terrazzo.database.one_of import one_of
+from terrazzo.database.one_of import one_of, one_of_given
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import TERMINAL
-from terrazzo.metadata.lookup import as_id, being_imported
+from terrazzo.metadata.lookup import as_id, is_unfinished
 from terrazzo.reasons import say
 
 
@@ -84,10 +86,16 @@ class NamedTerminals:
     async def _read(self, column: str, keys: list[str] | list[int]) -> None:
         if not keys:
             return
-        table = TERMINAL.table
-        query = sa.select(table.c.id, table.c.uid, table.c[TERMINAL.company].label("company"))
-        found = (await self._connection.execute(query.where(one_of(table.c[column], keys)))).all()
-        for row in found:
+        query = _named_query(column, is_sqlite=self._connection.dialect.name == "sqlite")
+        for row in await self._connection.execute(query, {"named": keys}):
             self._by_key[row.uid if column == "uid" else row.id] = row.uid, row.company
-        unfinished = await being_imported(self._connection, TERMINAL, [row.id for row in found])
-        self._unfinished |= {row.uid for row in found if row.id in unfinished}
+            if row.unfinished:
+                self._unfinished.add(row.uid)
+
+
+@cache
+def _named_query(column: str, *, is_sqlite: bool) -> sa.Select[Any]:
+    table = TERMINAL.table
+    columns = (table.c.id, table.c.uid, table.c[TERMINAL.company].label("company"))
+    query = sa.select(*columns, is_unfinished(TERMINAL, is_sqlite=is_sqlite))
+    return query.where(one_of_given(table.c[column], "named", is_text=column == "uid"))

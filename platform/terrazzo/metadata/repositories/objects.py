@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from terrazzo.async_engine import AsyncConnection
-from terrazzo.database.one_of import one_of
+from terrazzo.database.one_of import one_of_given
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.metadata.definitions.registry import OBJECT, SCRIPTS, TERMINAL
@@ -18,13 +18,20 @@ from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.metadata.repositories.scripts import naming_object, resolve_objects
 
 _AT_ONCE = 5_000  # terminals that one statement looks up
+_NO_LINKS = OBJECT_TERMINAL.delete().where(one_of_given(OBJECT_TERMINAL.c.object_id, "objects"))
+_IDS = sa.select(TERMINAL.table.c.uid, TERMINAL.table.c.id).where(
+    one_of_given(TERMINAL.table.c.uid, "uids", is_text=True)
+)
 
 
 class ObjectRepository(EntityRepository):
     """Objects. Rows show ``terminal_list`` as a list of uids; callers may give uids or ids, as a list or as text."""
 
+    in_other_tables = ("terminal_list",)
+
     def __init__(self, **parts: Any) -> None:
         super().__init__(OBJECT, **parts)
+        self.keep_names()
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)
@@ -36,13 +43,12 @@ class ObjectRepository(EntityRepository):
         lists = {record_id: draft["terminal_list"] or [] for record_id, draft in written if "terminal_list" in draft}
         if not lists:
             return
-        await connection.execute(OBJECT_TERMINAL.delete().where(one_of(OBJECT_TERMINAL.c.object_id, [*lists])))
+        await connection.execute(_NO_LINKS, {"objects": [*lists]})
         uids = list({uid: None for listed in lists.values() for uid in listed})
         ids: dict[str, int] = {}
-        table = TERMINAL.table
         for start in range(0, len(uids), _AT_ONCE):
-            some = one_of(table.c.uid, uids[start : start + _AT_ONCE])
-            ids |= {row.uid: row.id for row in await connection.execute(sa.select(table.c.uid, table.c.id).where(some))}
+            some = {"uids": uids[start : start + _AT_ONCE]}
+            ids |= {row.uid: row.id for row in await connection.execute(_IDS, some)}
         links = [
             {"object_id": record_id, "terminal_id": ids[uid], "position": position}
             for record_id, listed in lists.items()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 import sqlalchemy as sa
@@ -23,16 +23,17 @@ from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.pages import OrderBy, PageStatements, read_page
+from terrazzo.database.pages import Among, OrderBy, PageStatements, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.database.unindexed import beside as find_beside
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import in_turns, next_turn
-from terrazzo.metadata.lookup import as_id, find_id, key_clause, key_parameters, refuse_if_used, users_of
+from terrazzo.metadata.lookup import any_id_query, as_id, find_id, key_parameters, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
-from terrazzo.metadata.repositories.row_statements import RECORD, row_query, rows_query, update_query
+from terrazzo.metadata.repositories import row_statements as queries
+from terrazzo.metadata.repositories.name_column import NameColumn
 from terrazzo.metadata.repositories.whole_table import columns_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -41,9 +42,9 @@ from terrazzo.times import now_us
 from terrazzo.userinfo import MASK
 
 MAX_PAGE_SIZE = 1_000
-_COMPANY = "own_company"  # a parameter of statements
 _CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
+_BY_ID = Conditions(within=[("id", ())])
 
 
 class RowChange(NamedTuple):
@@ -75,7 +76,13 @@ class EntityRepository:
     Changes of one entity are made and announced one after the other, so that ``changes`` tells of them in the order of
     their commits, and after ``refresh``.
     Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
+
+    Attributes:
+        in_other_tables: lists that ``_written`` keeps in tables of their own, too.
+        names: in memory, where lists are long and parts of names are looked for.
     """
+
+    in_other_tables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -100,13 +107,14 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
         self._narrow = {"id", entity.uid_name, *self._referenced} - {entity.company}
-        self._rows, self._row = rows_query(entity.table, referenced), row_query(entity.table, referenced)
+        self._rows, self._row = queries.rows_query(entity.table, referenced), queries.row_query(entity, referenced)
         self._lists: dict[tuple[bool, OrderBy], PageStatements] = {}  # of all companies or one, by order
-        self._keyed: dict[tuple[frozenset[str], bool], sa.Select[Any]] = {}  # a record by its key, of all or a company
         self._is_narrow = type(self)._visible is not EntityRepository._visible  # a company's users see parts of it
+        self._keyed = queries.KeyedQueries(entity, referenced, is_narrow=self._is_narrow)
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
+        self.names: NameColumn | None = None
 
     # The port
 
@@ -121,10 +129,9 @@ class EntityRepository:
     async def delete(self, actor: Actor, key: int | str) -> Row:
         """Deletes and returns the record as it was."""
         async with self._changing(actor) as unit:
-            row = await self._find(unit.connection, actor, key)
+            row = await self._find_to_change(unit, key)
             await self._guard(unit.connection, actor, {}, row)
             await self._check_unused(unit.connection, row)
-            await unit.use.take(unit.connection, [row["id"]])
             await unit.connection.execute(self.table.delete().where(self.table.c.id == row["id"]))
             await self._removed(unit.connection, row)
             await self._record(unit, row, None)
@@ -161,20 +168,23 @@ class EntityRepository:
         page_size: int,
         order_by: OrderBy,
         conditions: Conditions = EVERYTHING,
-        count: sa.Select[Any] | None = None,
+        among: Among | None = None,
     ) -> Rows:
-        """A page of what fits; ``count``: how many do, where another table says so at once."""
+        """A page of what fits; ``among``: where another table says sooner what does."""
         _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         if where or self._is_narrow:
-            own, visible = None, [*self._visible(actor, conditions), *where]
-            statements = PageStatements(
-                self._rows, self._selection, visible, order_by, may_be_few=bool(where), count=count
-            )
+            own, seen, may_be_few = None, [*self._visible(actor, conditions), *where], bool(where)
+            statements = PageStatements(self._rows, self._selection, seen, order_by, may_be_few=may_be_few, among=among)
         else:
-            own = None if actor.is_super else {_COMPANY: actor.company_id}
+            own = None if actor.is_super else {queries.OWNER: actor.company_id}
             statements = self._all_of(actor, order_by)
+        if self.names is not None:
+            await self.names.read_for(conditions)
         async with self._database.reading() as connection:
+            if self.names is not None and (few := await self.names.may_fit(connection, conditions)) is not None:
+                narrow = [one_of(self.table.c.id, few), *self._visible(actor, _BY_ID), *where]
+                statements = PageStatements(self._rows, self._selection, narrow, order_by, may_be_few=True)
             found, total = await read_page(connection, statements, offset=offset, limit=page_size, parameters=own)
         return Rows([*self._codec.decode_page(found)], total)
 
@@ -182,9 +192,15 @@ class EntityRepository:
         """The statements of all that a company has, or all have, which are made once for each order."""
         kept = self._lists.get((actor.is_super, order_by))
         if kept is None:
-            own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(_COMPANY),)
+            own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(queries.OWNER),)
             kept = self._lists[actor.is_super, order_by] = PageStatements(self._rows, self._selection, own, order_by)
         return kept
+
+    def keep_names(self) -> None:
+        """Has lists by a part of a name found by names in memory, where the database has no index for them."""
+        if self._database.sqlite_file is not None:
+            self.names = names = NameColumn(self._database, self.table, self._turn.locked)
+            self.changes.listen(lambda changed: names.note(changed.record_id, changed.row))
 
     # Changes by other processes, and all records
 
@@ -315,8 +331,7 @@ class EntityRepository:
                 draft[entity.company] = await self._owner(unit.connection, actor, values.get(entity.company))
             await self._resolve(unit.connection, draft, draft.get(entity.company, 0))
             await self._check_uid(unit.connection, draft)
-            row = await self._insert(unit.connection, draft)
-            await unit.use.add(unit.connection, [row["id"]])
+            row = await self._insert(unit, draft)
             await self._record(unit, None, row)
         return self._codec.public(row)
 
@@ -327,19 +342,30 @@ class EntityRepository:
         draft = await self._parse(values, changing) | internal
         self._sign(actor, draft, "last_modified_by")
         async with self._changing(actor) as unit:
-            before = await self._find(unit.connection, actor, key)
+            before = await self._find_to_change(unit, key)
             self._check_fixed(values, before)
             self.check_draft(draft, before)
             await self._guard(unit.connection, actor, draft, before)
+            kept = self._take_unchanged(draft, before)
             await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
-            stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
-            await unit.use.take(unit.connection, [before["id"]])
-            await unit.connection.execute(update_query(self.table), {**stored, RECORD: before["id"]})
+            stored = {**self._codec.encode(kept | draft), self.entity.modified: self._clock()}
+            await unit.connection.execute(queries.update_query(self.table), {**stored, queries.RECORD: before["id"]})
             await self._written_all(unit.connection, [(before["id"], draft)])
-            await unit.use.add(unit.connection, [before["id"]])
-            row = await self._require(unit.connection, before["id"])
+            row = await self._require(unit, before["id"])
             await self._record(unit, before, row)
         return self._codec.public(row)
+
+    def _take_unchanged(self, draft: Draft, before: Row) -> Draft:
+        """Takes out of a draft what need not be looked up, as clients send back all that they were shown: references
+        and lists in other tables that are as they were; returns these as they are stored."""
+        same = [name for name in self.in_other_tables if name in draft and draft[name] == before[name]]
+        for name in self._referenced.keys() & draft.keys():
+            given = draft[name]
+            if given == (before[f"{name.removesuffix('_id')}_uid"] if isinstance(given, str) else before[name]):
+                same.append(name)
+        for name in same:
+            del draft[name]
+        return {name: before[name] for name in same}
 
     async def _parse(self, values: Mapping[str, Any], fields: Iterable[Field]) -> Draft:
         writable = {each.name for each in self.entity.writable()}
@@ -371,10 +397,8 @@ class EntityRepository:
             raise NotPermitted(say("company_of_others", field=COMPANY))
         if isinstance(given, bool) or not isinstance(given, int | str):
             raise BadParameter(COMPANY, say("expected_uid_or_id_got", got=type_name(given)))
-        company, asked = self._entities["company"], key_parameters(given)
-        clause, order = key_clause(company, frozenset(asked))
-        query = sa.select(company.table.c.id).where(clause).order_by(order).limit(1)
-        found = (await connection.execute(query, asked)).scalar()
+        asked = key_parameters(given)
+        found = (await connection.execute(any_id_query(self._entities["company"], frozenset(asked)), asked)).scalar()
         if found is None:
             raise BadParameter(COMPANY, say("no_company", company=shorten(given)))
         return int(found)
@@ -383,8 +407,8 @@ class EntityRepository:
         uid_name = self.entity.uid_name
         if self.entity.uid is not Uid.GIVEN:
             return
-        query = sa.select(self.table.c.id).where(self.table.c[uid_name] == draft[uid_name])
-        if (await connection.execute(query)).first() is not None:
+        asked = {"key_uid": draft[uid_name]}
+        if (await connection.execute(any_id_query(self.entity, frozenset(asked)), asked)).first() is not None:
             raise Conflict(say("field_is_taken", field=uid_name, value=draft[uid_name]))
 
     def _check_fixed(self, values: Mapping[str, Any], before: Row) -> None:
@@ -396,19 +420,18 @@ class EntityRepository:
             if not read_only and given not in (None, "") and str(given) != str(before[name]):
                 raise BadParameter(name, say("fixed_for_good", value=before[name]))
 
-    async def _insert(self, connection: AsyncConnection, draft: Draft) -> Row:
-        now = self._clock()
+    async def _insert(self, unit: Unit, draft: Draft) -> Row:
+        connection, now = unit.connection, self._clock()
         values = {**self._codec.encode(draft), self.entity.created: now, self.entity.modified: now}
         if self.entity.uid is not Uid.GIVEN:
             values[self.entity.uid_name] = new_uid()
-        statement = self.table.insert().values(**values).returning(self.table.c.id)
-        record_id = int((await connection.execute(statement)).scalar_one())
+        record_id = int((await connection.execute(queries.insert_query(self.table), values)).scalar_one())
         if self.entity.uid is Uid.FROM_ID:
-            named = self.table.update().where(self.table.c.id == record_id)
-            await connection.execute(named.values(**{self.entity.uid_name: str(record_id)}))
+            named = {self.entity.uid_name: str(record_id), queries.RECORD: record_id}
+            await connection.execute(queries.update_query(self.table), named)
         await self._added(connection, [record_id])
         await self._written_all(connection, [(record_id, draft)])
-        return await self._require(connection, record_id)
+        return await self._require(unit, record_id)
 
     async def _record(self, unit: Unit, before: Row | None, after: Row | None) -> None:
         """Has a change told to other processes, to listeners and in the audit log; one of the rows may be None."""
@@ -445,29 +468,26 @@ class EntityRepository:
         number = None if row is not None or self.entity.uid is Uid.GIVEN else as_id(key)
         return row if number is None else self._cache.by_id(number)
 
-    async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str) -> Row:
+    async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str, *, measured: bool = False) -> Any:
         asked = key_parameters(key)
-        query = self._query_by_key(actor, frozenset(asked))
-        found = (await connection.execute(query, {**asked, _COMPANY: actor.company_id})).mappings().first()
+        query = self._keyed.one(frozenset(asked), actor, self._visible, measured=measured)
+        found = (await connection.execute(query, {**asked, queries.OWNER: actor.company_id})).mappings().first()
         if found is None:
             raise NotFound("id" if isinstance(key, int) else self.entity.uid_name, key)
         return self._codec.decode(found)
 
-    def _query_by_key(self, actor: Actor, asked: frozenset[str]) -> sa.Select[Any]:
-        """The record of a key among those that an actor sees; kept where that depends on the company alone."""
-        query = self._keyed.get((asked, actor.is_super))
-        if query is None:
-            clause, order = key_clause(self.entity, asked)
-            own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(_COMPANY),)
-            visible = self._visible(actor) if self._is_narrow else own
-            query = self._rows.where(clause, *visible).order_by(order).limit(1)
-            if not self._is_narrow:
-                self._keyed[asked, actor.is_super] = query
-        return query
+    async def _find_to_change(self, unit: Unit, key: int | str) -> Row:
+        """The record as it is before a change, counted off."""
+        row = await self._find(unit.connection, unit.actor, key, measured=True)
+        unit.use.take_record(row[self.entity.company], row.pop(queries.SIZE))
+        return cast("Row", row)
 
-    async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
-        found = await connection.execute(self._row, {RECORD: record_id})
-        return self._codec.decode(found.mappings().one())
+    async def _require(self, unit: Unit, record_id: int) -> Row:
+        """The record as it is after a change, counted."""
+        found = await unit.connection.execute(self._row, {queries.RECORD: record_id})
+        row = self._codec.decode(found.mappings().one())
+        unit.use.add_record(row[self.entity.company], row.pop(queries.SIZE))
+        return row
 
 
 def _check_page(page_index: int, page_size: int) -> None:

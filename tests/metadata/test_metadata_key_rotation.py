@@ -167,6 +167,7 @@ LATER_INDEXES = (
         for column in ("config_id", "tags", "type")
         for owner in ("", "permission_company_id_")
     ),
+    *(f"ix_object_{owner}{place}_id" for place in ("province", "city") for owner in ("", "permission_company_id_")),
     "ix_audit_batch",
     "ix_event_company_id_severity_id",
     "ix_event_raised",

@@ -15,7 +15,6 @@ from terrazzo.bulk.rows import SourceRow
 
 PIECE_ROWS = 500
 _PIECE_CHARACTERS = 256 * 1024
-_NESTED = 64 * 1024  # characters that a list or an object counts as, whatever is in it
 
 
 class PackedRows:
@@ -55,4 +54,6 @@ class PackedRows:
 
 
 def _characters(value: Any) -> int:
-    return len(value) if isinstance(value, str) else _NESTED if isinstance(value, dict | list) else 1
+    if isinstance(value, dict | list):
+        return len(marshal.dumps(value))
+    return len(value) if isinstance(value, str) else 1

@@ -6,6 +6,7 @@ import asyncio
 import time
 from functools import partial
 
+import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from listener_stand import ACCEPTED_4, connect
@@ -48,6 +49,24 @@ async def test_no_faster_than_it_is_set():
     await until(lambda: len(served) == 40)
     assert time.monotonic() - began_s > 0.38
     assert sorted(served) == list(range(5, 45))
+
+
+def test_who_waits_does_not_keep_the_loop_busy():
+    """A look at the clock for each that is let through, and not one after the other while there is nobody to let in."""
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return time.monotonic()
+
+    async def wait_for_all() -> None:
+        pace, served = ConnectPace(1_500, 10, clock), []
+        turns = [pace.enter(str(n % 7), n, partial(served.append, n)) for n in range(400)]
+        await until(lambda: len(served) == turns.count(Turn.LATER))
+
+    uvloop.run(wait_for_all())
+    assert looks <= 2 * 400
 
 
 async def test_one_that_fails_holds_up_nobody():

@@ -11,6 +11,7 @@ from ..limited_log import limited_logger
 log = limited_logger("terrazzo_broker.faults")
 
 _BURST_S = 0.05  # as many as in this time go at full speed after a pause
+_LEAST_WAIT_S = 0.002  # for the next ones: uvloop takes less than half a millisecond for none, and goes round and round
 _AT_ONCE = 5  # in one turn of the loop: what they cost holds the others up no longer than some milliseconds
 
 
@@ -84,7 +85,7 @@ class ConnectPace:
 
     def _start_timer(self) -> None:
         if self._timer is None:
-            wait_s = max(0.0, (1 - self._tokens) / self._per_second)
+            wait_s = 0.0 if self._tokens >= 1 else max(_LEAST_WAIT_S, (1 - self._tokens) / self._per_second)
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._serve)
 
     def _serve(self) -> None:

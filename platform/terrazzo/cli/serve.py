@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.cli.json_log import JsonFormatter
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, MqttPortOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
 from terrazzo.cli.start_checks import OTHER_FOLDER, check_start
 from terrazzo.config.sections import Config, ConfigError, LoggingSection
@@ -36,12 +36,8 @@ def register(app: typer.Typer) -> None:
 def serve(
     config: ConfigOption = None,
     data: DataOption = None,
-    http_port: Annotated[
-        int | None, typer.Option(help="Instead of http.port; 0: any free one.", min=0, max=65_535, show_default=False)
-    ] = None,
-    mqtt_port: Annotated[
-        int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
-    ] = None,
+    http_port: HttpPortOption = None,
+    mqtt_port: MqttPortOption = None,
     role: Annotated[str, typer.Option(help="all or front, instead of cluster.role.", show_default=False)] = "",
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
     log_level: Annotated[

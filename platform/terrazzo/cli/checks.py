@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from terrazzo.cli import running
 from terrazzo.cli.backup_checks import check_backups
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.start_checks import MIB, START_CHECKS
+from terrazzo.cli.start_checks import MIB, OTHER_DATABASE, START_CHECKS
 from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
@@ -246,7 +246,7 @@ async def _collect_database(config: Config) -> list[Finding]:
     except DatabaseOutdated as error:
         return [Finding(Level.OK, "database", f"{error.found}; the next start of the server brings it up to date")]
     except DatabaseUnusable as error:
-        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+        return [Finding(Level.FAIL, "database", str(error), OTHER_DATABASE)]
     try:
         found = Finding(Level.OK, "database", "reachable and up to date")
         told, secrets = await _check_secrets(database, config)
@@ -255,7 +255,7 @@ async def _collect_database(config: Config) -> list[Finding]:
         told += [*pins, *keys, *await check_scripts(database), *await _check_quotas(database, config)]
         return [found, await _check_admin(database), *told]
     except Unavailable as error:
-        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+        return [Finding(Level.FAIL, "database", str(error), OTHER_DATABASE)]
     finally:
         await database.close()
 

@@ -34,6 +34,7 @@ FREE_WARN = 1024 * MIB
 SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 OTHER_FOLDER = "set data.dir (--data DIR, TERRAZZO_DATA__DIR) to another folder, or change its owner or mode"
+OTHER_DATABASE = "correct database.url, or start the database server"
 
 _log = logging.getLogger(__name__)
 
@@ -106,10 +107,11 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
     """Checks the data folder, and the modes of the secret files in it."""
     if not folder.exists():
         parent = _existing(folder)
-        if os.access(parent, os.W_OK | os.X_OK):
+        if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
             yield Finding(Level.OK, "data.dir", f"{folder} will be made at the first start")
         else:
-            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", OTHER_FOLDER)
+            what = "is not writable" if parent.is_dir() else "is not a folder"
+            yield Finding(Level.FAIL, "data.dir", f"{parent} {what}", OTHER_FOLDER)
         return
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         what = "is not writable" if folder.is_dir() else "is not a folder"

@@ -471,7 +471,7 @@ def test_table_and_exit_status(tmp_path: Path) -> None:
     assert (bad.returncode, "fail" in bad.stdout, bad.stderr) == (1, True, "")
     worse = doctor(TERRAZZO_MQTT__PORT="x")
     assert worse.returncode == 1
-    assert "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'" in worse.stdout
+    assert "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535 or \"off\", got 'x'" in worse.stdout
 
 
 def test_what_serve_refuses_doctor_refuses_too(tmp_path: Path) -> None:

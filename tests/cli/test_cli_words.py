@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from running import Platform
+from running import Platform, ServerProcess
 from support import free_port
 from terrazzo.cli.shell.program import make_app
-from terrazzo.cli.start_checks import OTHER_FOLDER
+from terrazzo.cli.start_checks import OTHER_DATABASE, OTHER_FOLDER
 from terrazzo.config.sections import ConfigError, load_config
 
 ROOT = Path(__file__).parents[2]
@@ -99,6 +99,32 @@ def test_a_folder_that_cannot_be_made() -> None:
     line = refusal("serve", "--data", "/proc/terrazzo-data", "--http-port", "0", "--mqtt-port", "0")
     assert line.startswith("terrazzo: data.dir: /proc/")
     assert line.endswith(f"; {OTHER_FOLDER}")
+
+
+def test_a_folder_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    line = refusal("serve", "--data", str(tmp_path / "file" / "sub"), "--http-port", "0", "--mqtt-port", "0")
+    assert line == f"terrazzo: data.dir: {tmp_path / 'file'} is not a folder; {OTHER_FOLDER}"
+
+
+def test_a_database_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERRAZZO_DATABASE__URL", f"postgresql://nobody@127.0.0.1:{free_port()}/none")
+    line = refusal("serve", "--data", str(tmp_path / "data"), "--http-port", "0", "--mqtt-port", "0")
+    assert line.startswith("terrazzo: database.url: ")
+    assert line.endswith(f"; {OTHER_DATABASE}")
+
+
+def test_a_store_that_is_away_is_told_beside_being_ready(tmp_path: Path) -> None:
+    away = {"TERRAZZO_STORE__KIND": "influxdb", "TERRAZZO_STORE__URL": f"http://127.0.0.1:{free_port()}"}
+    free = {f"TERRAZZO_{name}": "0" for name in ("HTTP__PORT", "WEBSOCKET__PORT", "MQTT__PORT", "MQTT__WEBSOCKET_PORT")}
+    log, command = tmp_path / "log", [sys.executable, "-m", "terrazzo", "serve", "--data", str(tmp_path / "data")]
+    with ServerProcess(command, log=log, env=free | away, loaded=True) as server:
+        server.wait_ready(lambda: "  data  " in log.read_text(), timeout_s=60)
+        greeting = log.read_text()
+    _, _, after = greeting.partition("Terrazzo is ready.\n")
+    first, _, rest = after.partition("\n")
+    assert first.startswith(f"  but the time series are away: InfluxDB at {away['TERRAZZO_STORE__URL']}")
+    assert "start InfluxDB, or correct store.url\n  console    " in rest
 
 
 def test_a_configuration_that_is_away_or_no_toml(tmp_path: Path) -> None:

@@ -179,11 +179,14 @@ def config_or_error(variable: str, text: str) -> Config | ConfigError:
 
 
 BAD_FILES = [
-    ("[mqtt]\nport = 99999", "mqtt.port: expected 0..65535, got 99999"),
-    ("[mqtt]\nport = -1", "mqtt.port: expected 0..65535, got -1"),
-    ('[mqtt]\nport = "1883"', "mqtt.port: expected 0..65535, got '1883'"),
-    ("[mqtt]\nport = true", "mqtt.port: expected 0..65535, got True"),
-    ("[mqtt]\nport = 1883.0", "mqtt.port: expected 0..65535, got 1883.0"),
+    ("[mqtt]\nport = 99999", 'mqtt.port: expected 0..65535 or "off", got 99999'),
+    ("[mqtt]\nport = -1", 'mqtt.port: expected 0..65535 or "off", got -1'),
+    ('[mqtt]\nport = "1883"', "mqtt.port: expected 0..65535 or \"off\", got '1883'; write it without quotes: 1883"),
+    ("[mqtt]\nport = true", 'mqtt.port: expected 0..65535 or "off", got True'),
+    ("[mqtt]\nport = 1883.0", 'mqtt.port: expected 0..65535 or "off", got 1883.0'),
+    ('[mqtt]\nport = "of"', "mqtt.port: expected 0..65535 or \"off\", got 'of'; did you mean off?"),
+    ('[tcp]\nenabled = "ture"', "tcp.enabled: expected true or false, got 'ture'; did you mean true?"),
+    ('[store]\nkind = "Influx"', "store.kind: expected embedded or influxdb, got 'Influx'; did you mean influxdb?"),
     ("[mqtt]\nprot = 1", "mqtt.prot: unknown key; did you mean mqtt.port?"),
     ("[mqtt]\nenabled = true", "mqtt.enabled: unknown key; did you mean tcp.enabled?"),
     ("[mqtt]\nxyzzy = 1", "mqtt.xyzzy: unknown key"),
@@ -242,8 +245,8 @@ def test_bad_file_names_the_key(tmp_path: Path, toml: str, message: str) -> None
 @pytest.mark.parametrize(
     ("variable", "text", "message"),
     [
-        ("TERRAZZO_MQTT__PORT", "99999", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 99999"),
-        ("TERRAZZO_MQTT__PORT", "x", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'"),
+        ("TERRAZZO_MQTT__PORT", "99999", 'TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535 or "off", got 99999'),
+        ("TERRAZZO_MQTT__PORT", "x", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535 or \"off\", got 'x'"),
         ("TERRAZZO_HTTP__PORT", "", "TERRAZZO_HTTP__PORT: http.port: expected 0..65535, got ''"),
         ("TERRAZZO_HTTP__PORT", "off", "TERRAZZO_HTTP__PORT: http.port: expected 0..65535, got 'off'"),
         ("TERRAZZO_MQTT__PROT", "1", "TERRAZZO_MQTT__PROT: mqtt.prot: unknown key; did you mean mqtt.port?"),

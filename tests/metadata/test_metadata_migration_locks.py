@@ -49,6 +49,7 @@ KNOWN: dict[tuple[str, str], tuple[int, str]] = {
     ("0040", _INDEX): (2, _STARTING),
     ("0055", _INDEX): (2, _STARTING),
     ("0057", _INDEX): (4, _STARTING),
+    ("0058", _INDEX): (1, _STARTING),
 }
 """What the linter finds, by revision and rule: how often, and why it stays. A new revision is to have none."""
 

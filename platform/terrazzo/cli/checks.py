@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from terrazzo.cli import running
 from terrazzo.cli.backup_checks import check_backups
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.start_checks import MIB, START_CHECKS
+from terrazzo.cli.start_checks import MIB, OTHER_DATABASE, START_CHECKS
 from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
@@ -199,11 +199,7 @@ def check_memory(config: Config) -> Iterator[Finding]:
         yield Finding(Level.WARN, "memory", found, advice)
     else:
         yield Finding(Level.OK, "memory", found)
-    use = (
-        memory_use_of(running.ask(config, "/metrics").decode("utf-8", "replace"))
-        if running.is_running(config)
-        else None
-    )
+    use = memory_use_of(running.ask(config, "/metrics").decode("utf-8", "replace")) if running.answers(config) else None
     if use is not None:
         advice = "find out what the largest company does, or raise limits.memory_mib" if use.is_tight else ""
         yield Finding(Level.WARN if use.is_tight else Level.OK, "memory in use", str(use), advice)
@@ -211,7 +207,10 @@ def check_memory(config: Config) -> Iterator[Finding]:
 
 def check_tasks(config: Config) -> Iterator[Finding]:
     """The long-lived tasks of the platform that runs, if one does: which are down, and which have failed."""
-    if not running.is_running(config):
+    if not running.answers(config):
+        if running.is_running(config):
+            found = f"the platform that runs on {config.data_dir} does not answer at http.port {config.http.port}"
+            yield Finding(Level.WARN, "tasks", found, "say --http-port N and --mqtt-port N as terrazzo serve was told")
         return
     figures = _samples(config)
     errors = {task["task"]: task["error"] for task, _ in figures["terrazzo_task_last_error_info"]}
@@ -247,7 +246,7 @@ async def _collect_database(config: Config) -> list[Finding]:
     except DatabaseOutdated as error:
         return [Finding(Level.OK, "database", f"{error.found}; the next start of the server brings it up to date")]
     except DatabaseUnusable as error:
-        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+        return [Finding(Level.FAIL, "database", str(error), OTHER_DATABASE)]
     try:
         found = Finding(Level.OK, "database", "reachable and up to date")
         told, secrets = await _check_secrets(database, config)
@@ -256,7 +255,7 @@ async def _collect_database(config: Config) -> list[Finding]:
         told += [*pins, *keys, *await check_scripts(database), *await _check_quotas(database, config)]
         return [found, await _check_admin(database), *told]
     except Unavailable as error:
-        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+        return [Finding(Level.FAIL, "database", str(error), OTHER_DATABASE)]
     finally:
         await database.close()
 

@@ -6,7 +6,7 @@ import typer
 
 from terrazzo.cli.checks import examine
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.options import ConfigOption, DataOption, JsonOption, read_config
+from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, JsonOption, MqttPortOption, read_config
 from terrazzo.cli.shown import cell, print_json
 from terrazzo.config.sections import ConfigError
 
@@ -18,9 +18,15 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(as_json: JsonOption = False, config: ConfigOption = None, data: DataOption = None) -> None:
+def doctor(
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    http_port: HttpPortOption = None,
+    mqtt_port: MqttPortOption = None,
+) -> None:
     """Check configuration, ports, data folder, packages, database and store; exit with 1 when something fails."""
-    findings = _examine(config, data)
+    findings = _examine(config, data, http_port, mqtt_port)
     if as_json:
         print_json([{**each._asdict(), "level": each.level.value} for each in findings])
     else:
@@ -29,9 +35,11 @@ def doctor(as_json: JsonOption = False, config: ConfigOption = None, data: DataO
         raise typer.Exit(1)
 
 
-def _examine(config: ConfigOption, data: DataOption) -> list[Finding]:
+def _examine(
+    config: ConfigOption, data: DataOption, http_port: HttpPortOption, mqtt_port: MqttPortOption
+) -> list[Finding]:
     try:
-        loaded = read_config(config, data)
+        loaded = read_config(config, data).with_ports(http=http_port, mqtt=mqtt_port)
     except ConfigError as error:
         return [Finding(Level.FAIL, "configuration", str(error), "correct it, then run this again for the rest")]
     source = str(config) if config is not None else "defaults and environment"

@@ -18,6 +18,13 @@ DataOption = Annotated[
     typer.Option("--data", metavar="DIR", help="The data folder, instead of data.dir.", show_default=False),
 ]
 
+HttpPortOption = Annotated[
+    int | None, typer.Option(help="Instead of http.port; 0: any free one.", min=0, max=65_535, show_default=False)
+]
+MqttPortOption = Annotated[
+    int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
+]
+
 COMPLETION_VARIABLE = "_TERRAZZO_COMPLETE"
 """By which a shell asks for words, however the program was started."""
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.cli.json_log import JsonFormatter
-from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, MqttPortOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
-from terrazzo.cli.start_checks import OTHER_FOLDER, check_start
+from terrazzo.cli.start_checks import OTHER_DATABASE, OTHER_FOLDER, check_start
 from terrazzo.config.sections import Config, ConfigError, LoggingSection
 from terrazzo.system_trust import load_aiohttp
 from terrazzo_broker.log_text import log_to
@@ -23,8 +23,10 @@ from terrazzo_broker.log_text import log_to
 if TYPE_CHECKING:
     from terrazzo.access.users import FirstAdmin
     from terrazzo.demo.passwords import DemoPasswords
+    from terrazzo.ports.store import TimeSeriesStore
     from terrazzo.runtime.serve import ListenAddresses, Platform
 
+_STORE_S = 3.0  # that a start waits for the store's server to answer, before it says where everything is
 _GC_AFTER = 1_000_000  # objects: next to nothing of what a start imports and makes is garbage
 
 
@@ -36,12 +38,8 @@ def register(app: typer.Typer) -> None:
 def serve(
     config: ConfigOption = None,
     data: DataOption = None,
-    http_port: Annotated[
-        int | None, typer.Option(help="Instead of http.port; 0: any free one.", min=0, max=65_535, show_default=False)
-    ] = None,
-    mqtt_port: Annotated[
-        int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
-    ] = None,
+    http_port: HttpPortOption = None,
+    mqtt_port: MqttPortOption = None,
     role: Annotated[str, typer.Option(help="all or front, instead of cluster.role.", show_default=False)] = "",
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
     log_level: Annotated[
@@ -87,16 +85,22 @@ def _run(config: Config, *, demo: bool) -> int:
 
 
 def _explained(error: Exception, folder: Path) -> str:
-    """What ended a start; of the data folder also what to do."""
-    at = getattr(error, "filename", None)
+    """What ended a start, and what to do where the error doesn't say it itself."""
+    from terrazzo.database.migration import DatabaseUnusable
+
+    said, at = str(error), getattr(error, "filename", None)
+    if isinstance(error, DatabaseUnusable):
+        return said if "; " in said else f"{said}; {OTHER_DATABASE}"
     if not isinstance(error, OSError) or not at or not Path(str(at)).absolute().is_relative_to(folder.absolute()):
-        return str(error)
+        return said
     return f"data.dir: {at}: {error.strerror}; {OTHER_FOLDER}"
 
 
 async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints all addresses, and once where the first administrator's password is."""
     print("Terrazzo is ready.")
+    for line in await _say_away(platform.store):
+        print(line)
     print(f"  console    {addresses.http}/")
     print("  gateway    " + "  ".join(f"{each}/apiproxy/api" for each in (addresses.http, addresses.websocket) if each))
     if addresses.tcp:
@@ -108,6 +112,21 @@ async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     if admin is not None:
         print(f"  login      {_login_of(admin)}")
     sys.stdout.flush()
+
+
+async def _say_away(store: TimeSeriesStore) -> list[str]:
+    """What works without the store's server, where it does not answer."""
+    from terrazzo.ports.store import StoreUnavailable
+
+    try:
+        await asyncio.wait_for(store.check(), _STORE_S)
+    except (StoreUnavailable, TimeoutError) as error:
+        return [
+            f"  but the time series are away: {str(error) or f'no answer within {_STORE_S:.0f} s'}",
+            "             reports wait on disk until the store is back, what asks for them is refused;",
+            "             start InfluxDB, or correct store.url",
+        ]
+    return []
 
 
 def _login_of(admin: FirstAdmin) -> str:

@@ -20,11 +20,12 @@ from typing import NamedTuple
 from terrazzo.backup.migration.marker import MIGRATING
 from terrazzo.backup.restoring import RESTORING
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.running import is_running
+from terrazzo.cli.running import is_running, process_of
 from terrazzo.config.broker import check_is_served
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.runtime.certificate_watch import DAY_S, WARN_DAYS, expiry_of, say_expiry
-from terrazzo.runtime.port_in_use import explain_bind
+from terrazzo.runtime.extras import missing_extras
+from terrazzo.runtime.port_in_use import explain_bind, listens
 from terrazzo_broker.listeners.certificates import CertificateError, Certificates, TlsFiles
 
 MIB = 2**20
@@ -33,6 +34,7 @@ FREE_WARN = 1024 * MIB
 SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 OTHER_FOLDER = "set data.dir (--data DIR, TERRAZZO_DATA__DIR) to another folder, or change its owner or mode"
+OTHER_DATABASE = "correct database.url, or start the database server"
 
 _log = logging.getLogger(__name__)
 
@@ -95,14 +97,21 @@ def check_versions() -> Iterator[Finding]:
     yield Finding(Level.OK if enough else Level.FAIL, "sqlite", sqlite3.sqlite_version, advice)
 
 
+def check_extras(config: Config) -> Iterator[Finding]:
+    """Checks that the packages are installed that only some settings need."""
+    for extra in missing_extras(config):
+        yield Finding(Level.FAIL, extra.key, extra.needs, extra.advice)
+
+
 def check_data_dir(folder: Path) -> Iterator[Finding]:
     """Checks the data folder, and the modes of the secret files in it."""
     if not folder.exists():
         parent = _existing(folder)
-        if os.access(parent, os.W_OK | os.X_OK):
+        if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
             yield Finding(Level.OK, "data.dir", f"{folder} will be made at the first start")
         else:
-            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", OTHER_FOLDER)
+            what = "is not writable" if parent.is_dir() else "is not a folder"
+            yield Finding(Level.FAIL, "data.dir", f"{parent} {what}", OTHER_FOLDER)
         return
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         what = "is not writable" if folder.is_dir() else "is not a folder"
@@ -155,6 +164,7 @@ def listeners(config: Config) -> list[Listener]:
 def check_listeners(config: Config, runs: Callable[[Config], bool] = is_running) -> Iterator[Finding]:
     """Checks that each port is free, or used by this platform itself."""
     running = runs(config)
+    process = process_of(config.data_dir) if running else None
     taken: dict[tuple[str, int], str] = {}
     for listener in listeners(config):
         address = listener.host, listener.port
@@ -164,10 +174,15 @@ def check_listeners(config: Config, runs: Callable[[Config], bool] = is_running)
             )
             continue
         taken[address] = listener.key
-        yield _check_listener(listener, running=running)
+        yield _check_listener(listener, running=running, process=process)
 
 
-def _check_listener(listener: Listener, *, running: bool) -> Finding:
+def _is_of_another(port: int, process: int | None) -> bool:
+    """Whether somebody else than the platform's process listens, as far as the system tells."""
+    return process is not None and listens(process, port) is False
+
+
+def _check_listener(listener: Listener, *, running: bool, process: int | None) -> Finding:
     key, host, port = listener
     if port == 0:
         return Finding(Level.OK, key, "any free port")
@@ -177,7 +192,7 @@ def _check_listener(listener: Listener, *, running: bool) -> Finding:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE and running:
+        if error.errno == errno.EADDRINUSE and running and not _is_of_another(port, process):
             return Finding(Level.OK, key, f"{host}:{port} is in use by the running Terrazzo")
         return Finding(Level.FAIL, key, *explain_bind(key, host, port, error))
     return Finding(Level.OK, key, f"{host}:{port} is free")
@@ -230,6 +245,7 @@ def _existing(path: Path) -> Path:
 START_CHECKS = (
     StartCheck(lambda config, _: check_versions()),
     StartCheck(lambda config, _: check_served(config)),
+    StartCheck(lambda config, _: check_extras(config)),
     StartCheck(lambda config, _: check_data_dir(config.data_dir)),
     StartCheck(lambda config, _: iter([check_disk(config.data_dir)]), is_fatal=False),
     StartCheck(check_listeners),

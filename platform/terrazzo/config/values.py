@@ -19,6 +19,10 @@ _HIDDEN = (
 )  # keys whose values no error shows
 
 
+OFF = "off"
+"""What turns a port off."""
+
+
 class ConfigError(Exception):
     """The configuration can't be used; ``str()`` names the key."""
 
@@ -81,16 +85,40 @@ def check_value(kind: inspect.Type, given: Given) -> Any:
     table = _table_of(kind)
     if table is not None:
         return build_table(table, given.value, given.source)
-    if isinstance(kind, inspect.UnionType):  # a port that may be off
-        if given.value is False or given.value in ("off", ""):  # 0 is any free port
+    can_be_off = isinstance(kind, inspect.UnionType)  # a port
+    if isinstance(kind, inspect.UnionType):
+        if given.value is False or given.value in (OFF, ""):  # 0 is any free port
             return None
         kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
     check = _CHECKS[type(kind)]
     value, expected = check(kind, given.value)
     if expected:
-        shown = "" if given.source.endswith(_HIDDEN) else f", got {given.value!r:.100}"
+        expected += f' or "{OFF}"' if can_be_off else ""
+        shown = "" if given.source.endswith(_HIDDEN) else f", got {given.value!r:.100}{_next(kind, value, can_be_off)}"
         raise ConfigError(f"{given.source}: expected {expected}{shown}")
     return value
+
+
+def _next(kind: inspect.Type, value: Any, can_be_off: bool) -> str:
+    """What to do about a value that doesn't fit: the one that was meant, or one as it is written."""
+    known = [OFF] if can_be_off else []
+    if isinstance(kind, inspect.BoolType):
+        known += ["true", "false"]
+    if isinstance(kind, inspect.LiteralType):
+        known += [each for each in kind.values if isinstance(each, str)]
+    if isinstance(value, str):
+        if isinstance(kind, inspect.IntType | inspect.FloatType) and _is_number(value):
+            return f"; write it without quotes: {value}"
+        return suggest(value.strip().lower(), known)
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_tables(kind: inspect.Type, given: Given) -> tuple[Any, ...]:

@@ -47,6 +47,7 @@ _PASSING = ("08", "40", "53", "57")
 """SQLSTATE classes of PostgreSQL: connection lost, serialization failure, out of resources, operator intervention."""
 
 _TRANSLATED = (DBAPIError, PoolTimeout, ConnectionError)
+NO_DRIVER = "database.url: PostgreSQL needs asyncpg: pip install 'terrazzo[postgresql]'"
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
 
@@ -354,13 +355,16 @@ def is_passing(error: Exception) -> bool:
 def _engine(url: str, data_dir: Path, *, create: bool, named: str = "") -> AsyncEngine:
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
     if parsed.get_backend_name() == "postgresql":
-        engine = create_async_engine(
-            parsed,
-            pool_size=POSTGRESQL_CONNECTIONS,
-            max_overflow=POSTGRESQL_MORE,
-            pool_pre_ping=True,
-            connect_args={"server_settings": {"application_name": named}} if named else {},
-        )
+        try:
+            engine = create_async_engine(
+                parsed,
+                pool_size=POSTGRESQL_CONNECTIONS,
+                max_overflow=POSTGRESQL_MORE,
+                pool_pre_ping=True,
+                connect_args={"server_settings": {"application_name": named}} if named else {},
+            )
+        except ImportError:
+            raise DatabaseUnusable(NO_DRIVER) from None
         event.listen(engine.sync_engine, "connect", _set_planner)
         return engine
     path = Path(parsed.database or "")

@@ -64,6 +64,15 @@ def find_owner(port: int, proc: Path = Path("/proc")) -> str:
     return "a program of another user"
 
 
+def listens(process: int, port: int, proc: Path = Path("/proc")) -> bool | None:
+    """Whether a process listens on a TCP port; None where the system doesn't tell."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port, proc)}
+    folder = proc / str(process)
+    if not sockets or not os.access(folder / "fd", os.R_OK | os.X_OK):
+        return None
+    return _has_open(folder, sockets)
+
+
 def _listening_inodes(port: int, proc: Path) -> Iterator[str]:
     for name in ("tcp", "tcp6"):
         with suppress(OSError), (proc / "net" / name).open(encoding="ascii") as lines:

@@ -51,6 +51,7 @@ from terrazzo.runtime.assembly.views import start_views
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.certificate_watch import LOOK_S
 from terrazzo.runtime.descriptors import prepare_descriptors
+from terrazzo.runtime.extras import CLUSTER, S3_TARGET, TRACING
 from terrazzo.runtime.fronts.leader import Fronts, attach_fronts, begin_fronts, start_fronts
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
@@ -347,10 +348,8 @@ async def open_stream(config: Config) -> Stream:
         LogUnusable: the servers or streams are not as they have to be; names the key.
         LogUnavailable: no server answers.
     """
-    try:
+    with CLUSTER.loading():
         from terrazzo_adapters import jetstream  # its library is heavy, and an extra
-    except ImportError:
-        raise ConfigError("stream.kind: jetstream needs nats-py: pip install 'terrazzo[cluster]'") from None
     given = msgspec.structs.asdict(config.stream)
     del given["kind"]
     most_bytes, most_in_bytes = (int(given.pop(key) * 2**30) for key in ("log_gib", "in_gib"))
@@ -386,10 +385,8 @@ def open_target(section: BackupSection, name: str) -> BackupTarget:
     """
     if not name.startswith(S3):
         return FolderTarget(Path(name).expanduser())
-    try:
+    with S3_TARGET.loading():
         from terrazzo_adapters.backup.s3 import S3Target  # its library is heavy, and an extra
-    except ImportError:
-        raise ConfigError("backup.target: s3:// needs boto3: pip install 'terrazzo[s3]'") from None
     bucket, _, prefix = name.removeprefix(S3).partition("/")
     return S3Target(bucket, prefix, endpoint=section.s3_endpoint, region=section.s3_region)
 
@@ -400,10 +397,8 @@ def new_tracer(section: TracingSection) -> SendingTracer:
     Raises:
         ConfigError: OpenTelemetry's SDK is not installed.
     """
-    try:
+    with TRACING.loading():
         from terrazzo_adapters.opentelemetry import OtelTracer, TracerSettings  # its libraries are heavy, and an extra
-    except ImportError:
-        raise ConfigError("tracing.endpoint: needs OpenTelemetry: pip install 'terrazzo[otel]'") from None
     given = msgspec.structs.asdict(section)
     del given["sample"]
     return OtelTracer(TracerSettings(version=build_info().version, **given))

@@ -94,6 +94,10 @@ class Names(Parsed):
 class VariableNames(Names):
     """``Names`` of variables; ``*`` among them is all of them, which is what naming none means."""
 
+    schema: ClassVar[dict[str, Any]] = {
+        **Names.schema,
+        "description": "codes of variables: one, a list, or a list as JSON text; empty or `*`: all of them",
+    }
     __slots__ = ()
 
     @classmethod

@@ -40,5 +40,6 @@ REVISIONS = (
     "0055",
     "0056",
     "0057",
+    "0058",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

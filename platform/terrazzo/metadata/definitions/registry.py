@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from terrazzo.database.entity import Entity, Uid, authors, define
 from terrazzo.database.field import Field, flag, link, moment, number, reference, secret, structure, text
+from terrazzo.database.partial_index import where
 from terrazzo.domain.campaign_waves import check_waves
 from terrazzo.domain.certificates.authority import PEM_CHARS, parse_authority
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
@@ -316,6 +317,7 @@ OBJECT = define(
     uid=Uid.FROM_ID,
     sorts=("serial_no", "province", "city"),
 )
+sa.Index("ix_object_with_objects", OBJECT.table.c.id, **where("object_list IS NOT NULL"))
 
 RETAINER = define(
     "retainer",

@@ -62,4 +62,6 @@ class ObjectRepository(EntityRepository):
         for entity in (*SCRIPTS, OBJECT):
             others = entity.table.c.id != row["id"] if entity is OBJECT else sa.true()
             uses = sa.select(entity.table.c[entity.uid_name]).where(naming_object(entity.table, row), others)
+            if entity is OBJECT:  # in the words of the index of the few that name objects
+                uses = uses.where(sa.text("object_list IS NOT NULL"))
             await refuse_if_used(connection, uses, f"object {row['uid']}", entity.name)

@@ -24,6 +24,7 @@ from terrazzo.api.operations.entities.variable_definitions import (
 )
 from terrazzo.api.operations.files import FileUid
 from terrazzo.api.operations.history.charts import Chart, MosaicChart, handle_get_mosaic_chart
+from terrazzo.api.operations.history.mosaic import Keys
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotFound, NotPermitted
@@ -179,7 +180,7 @@ async def handle_get_wall_values(services: Services, caller: Caller, request: Ge
 
 
 async def handle_get_wall_chart(services: Services, caller: Caller, request: MosaicChart) -> Chart:
-    """Curves of variables that the dashboard of the caller's link shows, and that ``keys`` names.
+    """Curves of variables that the dashboard of the caller's link shows, and that ``keys`` names; ``*``: all of these.
 
     Raises:
         NotPermitted: it does not show one of them.
@@ -187,9 +188,10 @@ async def handle_get_wall_chart(services: Services, caller: Caller, request: Mos
     shown = await _shown(services, caller)
     object_id = await find_object(services, shown.actor, request.object_id)
     codes = shown.codes.get(object_id, frozenset())
-    if not request.keys.names or not codes.issuperset(request.keys.names):
+    if not codes or not codes.issuperset(request.keys.names):
         raise NotPermitted(say("link_shows_no_such_keys"))
-    return await handle_get_mosaic_chart(services, shown.actor, request)
+    named = request.keys if request.keys.names else Keys(tuple(sorted(codes)))  # not all that the object has
+    return await handle_get_mosaic_chart(services, shown.actor, msgspec.structs.replace(request, keys=named))
 
 
 async def handle_get_wall_picture(services: Services, caller: Caller, request: GetWallPicture) -> WallPicture:

@@ -104,21 +104,28 @@ async def test_numbers_of_a_file_are_kept_and_counting_goes_on_after_them(stand:
         await run(stand, objects, [{"uid": gone["uid"], "name": "again"}])
 
 
-async def test_a_change_in_between_is_a_conflict(stand: Stand) -> None:
+async def test_a_change_in_between_is_a_conflict(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made when the import has read the record, and in the database before it writes."""
     terminals = stand.entities.terminals
     await stand.terminal("t1")
     changing: list[asyncio.Task[Any]] = []
 
     def change(stage: str, done: int, total: int) -> None:
-        if stage == "check" and done == 0:
+        if stage == "check" and done == 1:
             changing.append(
                 asyncio.create_task(terminals.update(stand.first, "t1", {"maker": "another"}), name="other")
             )
 
+    write = Importer._write
+
+    async def write_afterwards(importer: Importer, *given: Any) -> Report:
+        await changing[0]
+        return await write(importer, *given)
+
+    monkeypatch.setattr(Importer, "_write", write_afterwards)
     rows = [{"uid": "t1", "maker": "mine"}, *(terminal_values(f"n{n}", config_id=stand.config) for n in range(1_500))]
     with pytest.raises(Conflict, match="terminal t1: somebody has just changed it"):
         await run(stand, terminals, rows, mode="upsert", on=change)
-    await changing[0]
     page = await terminals.page(stand.first)
     assert [row["maker"] for row in page.rows] == ["another"], "all or nothing"
 

@@ -30,6 +30,7 @@ NOT_RUN = {
     ("decoders.md", "[project]"): "installs a package: tests/ingest/decoder_package.py does it",
     ("gateway.md", "const buffer"): "of a browser: tests/api/test_api_columns.py reads the same bytes",
     ("gateway.md", '{"resp": "live", "subscription": 1, "gap"'): "a frame: tests/live/test_live_subscribe.py",
+    ("gateway.md", "schemathesis run"): "takes minutes, and deletes: tests/contract/test_contract_schemathesis.py",
     ("gateway.md", '{"resp": "live", "subscription": 1, "end"'): "a frame: tests/live/test_live_subscribe.py",
     ("grafana.md", "apiVersion"): "is for Grafana, which is not at hand",
     ("install.md", "docker build"): "needs Docker, and a registry of images",

@@ -99,7 +99,7 @@ def build_document(
         "paths": {
             GATEWAY_PATH: {"post": _gateway(operations, _GATEWAY)},
             prefixes.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
-            **{action_path(each.name): {"post": _action(each)} for each in operations},
+            **{action_path(each.name): {"post": _action(each, schemas)} for each in operations},
             **_component_paths(paths, prefixes, schemas),
             **describe_uploads(schemas, prefixes, _SECURITY, _refused("404", "405", "413", "503")),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
@@ -167,10 +167,11 @@ def _gateway(operations: Iterable[Operation], texts: Schema) -> Schema:
     }
 
 
-def _action(operation: Operation) -> Schema:
-    """An action at an address of its own, named after it."""
+def _action(operation: Operation, schemas: Schemas) -> Schema:
+    """An action at an address of its own, named after it; without a body where no field is required."""
+    fields = reference(f"{operation.name}.fields")
     example = load_examples().get(operation.name)
-    fields = {} if example is None else {name: each for name, each in example.request.items() if name != "action"}
+    sent = {} if example is None else {name: each for name, each in example.request.items() if name != "action"}
     answer = {"oneOf": [reference(f"{operation.name}.answer"), reference(GATEWAY_FAILURE)]}
     return {
         "operationId": operation.name,
@@ -179,11 +180,11 @@ def _action(operation: Operation) -> Schema:
         "description": permission_text(operation),
         "security": [] if operation.permission is None else _SECURITY,
         "requestBody": {
-            "required": True,
+            "required": bool(schemas.resolve(fields)["required"]),
             "content": {
                 JSON: {
-                    "schema": reference(f"{operation.name}.fields"),
-                    **({} if example is None else {"example": fields}),
+                    "schema": fields,
+                    **({} if example is None else {"example": sent}),
                 }
             },
         },
@@ -241,7 +242,8 @@ def _in_body(fields: Schema) -> Schema:
     note = (
         "Also accepted as a form (`application/x-www-form-urlencoded`, `multipart/form-data`) and in the query string."
     )
-    return {"requestBody": {"required": True, "description": note, "content": {JSON: {"schema": schema}}}}
+    required = bool(schema["required"])
+    return {"requestBody": {"required": required, "description": note, "content": {JSON: {"schema": schema}}}}
 
 
 def _refused(*statuses: str) -> Schema:

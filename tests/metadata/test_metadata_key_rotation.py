@@ -172,6 +172,7 @@ LATER_INDEXES = (
     "ix_event_company_id_severity_id",
     "ix_event_raised",
     "ix_event_raised_of_all",
+    "ix_object_with_objects",
     "ix_object_permission_company_id_serial_no_id",
     "ix_object_serial_no_id",
     "ix_label_open",

@@ -157,7 +157,7 @@ def test_bad_configuration_is_one_line_and_exit_2(tmp_path: Path) -> None:
     config = tmp_path / "terrazzo.toml"
     config.write_text("[mqtt]\nport = 99999\n")
     result = terrazzo("user", "list", "--config", config, loaded=False)
-    assert (result.returncode, result.stderr) == (2, "terrazzo: mqtt.port: expected 0..65535, got 99999\n")
+    assert (result.returncode, result.stderr) == (2, 'terrazzo: mqtt.port: expected 0..65535 or "off", got 99999\n')
     result = terrazzo("user", "list", TERRAZZO_HTTP__PROT="1")
     assert "TERRAZZO_HTTP__PROT: http.prot: unknown key; did you mean http.port?" in result.stderr
     assert result.returncode == 2

@@ -179,10 +179,11 @@ class EntityRepository:
         else:
             own = None if actor.is_super else {queries.OWNER: actor.company_id}
             statements = self._all_of(actor, order_by)
-        if self.names is not None:
-            await self.names.read_for(conditions)
+        names = self.names if conditions.all_of else None
+        if names is not None:
+            await names.read_for(conditions)
         async with self._database.reading() as connection:
-            if self.names is not None and (few := await self.names.may_fit(connection, conditions)) is not None:
+            if names is not None and (few := await names.may_fit(connection, conditions)) is not None:
                 narrow = [one_of(self.table.c.id, few), *self._visible(actor, _BY_ID), *where]
                 statements = PageStatements(self._rows, self._selection, narrow, order_by, may_be_few=True)
             found, total = await read_page(connection, statements, offset=offset, limit=page_size, parameters=own)

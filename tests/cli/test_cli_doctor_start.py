@@ -139,3 +139,10 @@ def test_a_folder_without_a_platform_has_no_ports(tmp_path: Path) -> None:
         config = load_config(None, FREE | {"TERRAZZO_MQTT__PORT": port, "TERRAZZO_DATA__DIR": str(tmp_path)})
         (found,) = [each for each in check_listeners(config) if each.part == "mqtt.port"]
     assert found.level.value == "fail"
+
+
+@pytest.mark.parametrize(("role", "needs"), [("front", "stream.kind"), ("fornt", "--role: expected one of all, front")])
+def test_it_checks_the_role_that_serve_is_given(tmp_path: Path, role: str, needs: str) -> None:
+    command = [sys.executable, "-m", "terrazzo", "doctor", "--json", "--data", str(tmp_path / "data"), "--role", role]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, needs in ended.stdout) == (1, True), ended.stdout + ended.stderr

@@ -6,7 +6,15 @@ import typer
 
 from terrazzo.cli.checks import examine
 from terrazzo.cli.finding import Finding, Level
-from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, JsonOption, MqttPortOption, read_config
+from terrazzo.cli.options import (
+    ConfigOption,
+    DataOption,
+    HttpPortOption,
+    JsonOption,
+    MqttPortOption,
+    RoleOption,
+    read_config,
+)
 from terrazzo.cli.shown import cell, print_json
 from terrazzo.config.sections import ConfigError
 
@@ -24,9 +32,10 @@ def doctor(
     data: DataOption = None,
     http_port: HttpPortOption = None,
     mqtt_port: MqttPortOption = None,
+    role: RoleOption = "",
 ) -> None:
     """Check configuration, ports, data folder, packages, database and store; exit with 1 when something fails."""
-    findings = _examine(config, data, http_port, mqtt_port)
+    findings = _examine(config, data, http_port, mqtt_port, role)
     if as_json:
         print_json([{**each._asdict(), "level": each.level.value} for each in findings])
     else:
@@ -36,10 +45,11 @@ def doctor(
 
 
 def _examine(
-    config: ConfigOption, data: DataOption, http_port: HttpPortOption, mqtt_port: MqttPortOption
+    config: ConfigOption, data: DataOption, http_port: HttpPortOption, mqtt_port: MqttPortOption, role: RoleOption
 ) -> list[Finding]:
     try:
         loaded = read_config(config, data).with_ports(http=http_port, mqtt=mqtt_port)
+        loaded = loaded.with_role(role) if role else loaded
     except ConfigError as error:
         return [Finding(Level.FAIL, "configuration", str(error), "correct it, then run this again for the rest")]
     source = str(config) if config is not None else "defaults and environment"

@@ -24,6 +24,7 @@ HttpPortOption = Annotated[
 MqttPortOption = Annotated[
     int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
 ]
+RoleOption = Annotated[str, typer.Option(help="all or front, instead of cluster.role.", show_default=False)]
 
 COMPLETION_VARIABLE = "_TERRAZZO_COMPLETE"
 """By which a shell asks for words, however the program was started."""

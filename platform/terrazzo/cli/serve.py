@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.cli.json_log import JsonFormatter
-from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, MqttPortOption, read_config
+from terrazzo.cli.options import ConfigOption, DataOption, HttpPortOption, MqttPortOption, RoleOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
 from terrazzo.cli.start_checks import OTHER_DATABASE, OTHER_FOLDER, check_start
 from terrazzo.config.sections import Config, ConfigError, LoggingSection
@@ -40,7 +40,7 @@ def serve(
     data: DataOption = None,
     http_port: HttpPortOption = None,
     mqtt_port: MqttPortOption = None,
-    role: Annotated[str, typer.Option(help="all or front, instead of cluster.role.", show_default=False)] = "",
+    role: RoleOption = "",
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
     log_level: Annotated[
         str, typer.Option(help="debug, info, warning or error, instead of logging.level.", show_default=False)

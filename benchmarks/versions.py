@@ -7,7 +7,8 @@ Within a pair the two alternate: every ``TURN_S`` one of them is stopped (SIGSTO
 the machine's neighbours cost a second falls on both alike; of loads one after the other the same version differed from
 itself by half. With ``--whole`` the loads of a pair are given one after the other, in an order that alternates, and
 nothing is stopped: neither has its caches emptied by the other ten times a second. Both are started anew ``STARTS``
-times in between, as where a process has its memory is worth some percent for as long as it runs. A database flushes and
+times in between, as where a process has its memory is worth some percent for as long as it runs; every other time
+AFTER is started first and has the first turn, as whichever is second is dearer in some loads. A database flushes and
 compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs together, and
 loads that are long beside those bursts have each of them in them (``--messages 5000`` of each of 100 terminals, as
 ``ingest.py`` gives; with 1,000 what is compared ends before anything is compacted).
@@ -62,7 +63,7 @@ BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS
 BROKER_S = 3
 DRAIN_S = 10  # until the last message is there: what is left over would go to the next run
 GATEWAY_S = 4
-STARTS = 5
+STARTS = 6  # even: as often one of the two is the first as the other
 TURN_S = 0.1  # of one of the two; long beside a time slice of the system, short beside what changes on a machine
 ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
 Measure = Callable[[], float]
@@ -71,12 +72,21 @@ Measure = Callable[[], float]
 
 @dataclass(frozen=True)
 class Row:
-    """What is compared: the same measurement of both versions."""
+    """What is compared: the same measurement of both servers, in the order in which they were started."""
 
     name: str
-    before: Measure
-    after: Measure
-    pids: tuple[int, int]  # of the two servers
+    first: Measure
+    second: Measure
+    pids: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two versions, and where its server keeps what it has."""
+
+    checkout: Path
+    folder: Path
+    settings: Mapping[str, str]
 
 
 def environment(checkout: Path) -> dict[str, str]:
@@ -170,26 +180,25 @@ def _accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def platform_rows(kind: str, before: Platform, after: Platform, folder: Path, messages: int) -> Iterator[Row]:
+def platform_rows(kind: str, first: Platform, second: Platform, folder: Path, messages: int) -> Iterator[Row]:
     """What is measured of two platforms; ``messages``: of each terminal in a load of reports."""
-    pids = (before.pid, after.pid)
+    pids = (first.pid, second.pid)
     if kind in ("ingest", "mapping"):
-        yield Row(kind, lambda: ingest_cost(before, messages), lambda: ingest_cost(after, messages), pids)
+        yield Row(kind, lambda: ingest_cost(first, messages), lambda: ingest_cost(second, messages), pids)
     elif kind == "login":
         for protocol, name in ((4, "login, MQTT 3.1.1"), (5, "login, MQTT 5")):
-            costs = (partial(login_cost, each, protocol) for each in (before, after))
+            costs = (partial(login_cost, each, protocol) for each in (first, second))
             yield Row(name, *costs, pids)
     elif kind == "live":
-        objects = [each.call("get_object_list", page_size=1)["data"][0]["id"] for each in (before, after)]
-        name = f"live, {SUBSCRIBERS} subscribers"
-        first, second = map(int, objects)
-        costs = (partial(live_cost, before, first, messages), partial(live_cost, after, second, messages))
-        yield Row(name, *costs, pids)
+        objects = [int(each.call("get_object_list", page_size=1)["data"][0]["id"]) for each in (first, second)]
+        pairs = zip((first, second), objects, strict=True)
+        costs = (partial(live_cost, *pair, messages) for pair in pairs)
+        yield Row(f"live, {SUBSCRIBERS} subscribers", *costs, pids)
     else:
-        yield from gateway_rows(before, after, folder)
+        yield from gateway_rows(first, second, folder)
 
 
-def gateway_rows(before: Platform, after: Platform, folder: Path) -> Iterator[Row]:
+def gateway_rows(first: Platform, second: Platform, folder: Path) -> Iterator[Row]:
     """Requests of clients that poll."""
     span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
     requests = {
@@ -198,7 +207,7 @@ def gateway_rows(before: Platform, after: Platform, folder: Path) -> Iterator[Ro
         "get_last_grid": {"action": "get_last_grid", "terminal_id": uids()[0], "topic": ["r"]},
         "get_grid_list": {"action": "get_grid_list", "terminal_id": uids()[0], "topic": ["r"], "page_size": 10, **span},
     }
-    for each in (before, after):
+    for each in (first, second):
         publish(Load("127.0.0.1", each.mqtt, uids(), 25, window=25))
     for connections in (1, 16):
         for name, body in requests.items():
@@ -208,9 +217,9 @@ def gateway_rows(before: Platform, after: Platform, folder: Path) -> Iterator[Ro
                     Wrk(folder / side, GATEWAY_S, connections),  # each with a script of its own
                     Target(name, each.http, each.pid, json.dumps(body), each.token or ""),
                 )
-                for side, each in (("before", before), ("after", after))
+                for side, each in (("first", first), ("second", second))
             ]
-            yield Row(f"{name}, {connections} connections", *asked, (before.pid, after.pid))
+            yield Row(f"{name}, {connections} connections", *asked, (first.pid, second.pid))
 
 
 def _cost_of_asking(wrk: Wrk, target: Target) -> float:
@@ -218,7 +227,8 @@ def _cost_of_asking(wrk: Wrk, target: Target) -> float:
 
 
 class Turns:
-    """Lets two servers run alternately, ``TURN_S`` each, until it is left; their children with them."""
+    """Lets two servers run alternately, ``TURN_S`` each, until it is left; their children with them. ``pids``: the
+    first one's first."""
 
     def __init__(self, pids: tuple[int, int]) -> None:
         self._pids = pids
@@ -254,20 +264,20 @@ def _signal(pid: int, number: signal.Signals) -> None:
 def in_turns(row: Row) -> tuple[float, float]:
     """What both loads cost, given at the same time to two servers that run alternately."""
     with ThreadPoolExecutor(2) as pool, Turns(row.pids):
-        before, after = pool.submit(row.before), pool.submit(row.after)
-        return before.result(), after.result()
+        first, second = pool.submit(row.first), pool.submit(row.second)
+        return first.result(), second.result()
 
 
 def whole(row: Row, number: int) -> tuple[float, float]:
-    """What both loads cost, one after the other: in odd pairs the later version's first."""
+    """What both loads cost, one after the other: in odd pairs the second server's first."""
     if number % 2:
-        after = row.after()
-        return row.before(), after
-    return row.before(), row.after()
+        second = row.second()
+        return row.first(), second
+    return row.first(), row.second()
 
 
 def measure(row: Row, pairs: int, *, is_whole: bool) -> list[tuple[float, float]]:
-    """What both cost in each pair, after one that makes caches warm."""
+    """What the two servers cost in each pair, after one that makes caches warm."""
     in_turns(row)
     return [whole(row, number) if is_whole else in_turns(row) for number in range(pairs)]
 
@@ -290,31 +300,32 @@ def run(kind: str, asked: argparse.Namespace) -> None:
     found: dict[str, list[tuple[float, float]]] = {}
     for start in range(min(STARTS, pairs)):
         with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-            folders = [Path(name) / each for each in ("before", "after")]
-            for folder in folders:
-                folder.mkdir()
-            for row in started_rows(kind, asked, folders, stack):
+            sides = [Side(asked.before, Path(name) / "before", {})]
+            sides.insert(1 - start % 2, Side(asked.after, Path(name) / "after", dict(asked.after_with)))
+            for row in started_rows(kind, asked, sides, stack):
                 if asked.row in row.name:
                     costs = measure(row, len(range(start, pairs, STARTS)), is_whole=asked.whole)
-                    found.setdefault(row.name, []).extend(costs)
+                    in_order = costs if not start % 2 else [(before, after) for after, before in costs]
+                    found.setdefault(row.name, []).extend(in_order)
     for row_name, all_costs in found.items():
         tell(row_name, all_costs)
 
 
-def started_rows(kind: str, asked: argparse.Namespace, folders: list[Path], stack: ExitStack) -> Iterator[Row]:
-    """The rows of one kind, of two servers that have just been started."""
-    checkouts = (asked.before, asked.after)
+def started_rows(kind: str, asked: argparse.Namespace, sides: list[Side], stack: ExitStack) -> Iterator[Row]:
+    """The rows of one kind, of two servers that have just been started in that order."""
+    for each in sides:
+        each.folder.mkdir()
     if kind == "broker":
-        peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
+        peers = [stack.enter_context(broker(each.checkout, each.folder)) for each in sides]
         for scenario in (each for each in scenarios() if each.name in BROKER):
             costs = (partial(_cost_of_passing_on, peer, scenario) for peer in peers)
             yield Row(scenario.name, *costs, (peers[0].pid, peers[1].pid))
         return
     started = [
-        stack.enter_context(platform(*each, mapped=kind == "mapping"))
-        for each in zip(checkouts, folders, ({}, dict(asked.after_with)), strict=True)
+        stack.enter_context(platform(each.checkout, each.folder, each.settings, mapped=kind == "mapping"))
+        for each in sides
     ]
-    yield from platform_rows(kind, started[0], started[1], folders[0].parent, asked.messages)
+    yield from platform_rows(kind, started[0], started[1], sides[0].folder.parent, asked.messages)
 
 
 def _cost_of_passing_on(peer: Peer, scenario: Scenario) -> float:

@@ -94,6 +94,34 @@ async def test_many_records_are_made_and_encoded_in_turns() -> None:
     assert (len(found["data"]), found["data"][999]["key 499"], found["total_records"]) == (1_000, 999, 1_000)
 
 
+class _Inner(msgspec.Struct):
+    values: dict[str, dict[str, int]]
+
+
+class _Parts(msgspec.Struct):
+    """A result whose records are in several fields, none of them ``data``."""
+
+    records: list[dict[str, int]]
+    inner: _Inner | None
+    names: list[str]
+    count: int
+
+
+async def test_records_in_any_field_are_encoded_in_turns_and_bounded_together() -> None:
+    record = {f"key {number}": number for number in range(500)}
+    found = _Parts([record] * 1_000, _Inner(dict.fromkeys(map(str, range(1_000)), record)), ["a"], 5)
+    whole = msgspec.json.encode(found)
+    assert (is_few(found), is_long(found)) == (False, True)
+    async with longest_turn() as turn:
+        result = await encode_long(found, most_bytes=len(whole), grow=int)
+    assert turn.cpu_s < 0.03
+    assert msgspec.json.encode(result) == whole
+    with pytest.raises(BadParameter, match=r"limits.answer_bytes"):
+        await encode_long(found, most_bytes=len(whole) * 2 // 3, grow=int)
+    few = _Parts([record], None, ["a"] * 5, 5)
+    assert (is_few(few), is_long(few)) == (True, False)
+
+
 async def test_what_is_over_is_not_made_to_the_end() -> None:
     count = 0
 

@@ -42,6 +42,7 @@ class OwnRecord:
         self._key = PREFIX + node
         self._node = node
         self._revision = 0
+        self._writing = asyncio.Lock()
 
     async def claim(self, watch_s: float) -> None:
         """Takes over the record of an earlier start, if nobody writes it for a while.
@@ -67,13 +68,14 @@ class OwnRecord:
             LogUnavailable: unknown.
         """
         value = msgspec.json.encode(member)
-        try:
-            self._revision = await self._records.put(self._key, value, revision=self._revision)
-        except RecordChanged:
-            found = await self._records.get(self._key)
-            if found is not None and _member(found.value).run != member.run:
-                raise NodeTaken(f"cluster.node: another process runs as {self._node!r}") from None
-            self._revision = found.revision if found is not None else 0
+        async with self._writing:
+            try:
+                self._revision = await self._records.put(self._key, value, revision=self._revision)
+            except RecordChanged:
+                found = await self._records.get(self._key)
+                if found is not None and _member(found.value).run != member.run:
+                    raise NodeTaken(f"cluster.node: another process runs as {self._node!r}") from None
+                self._revision = found.revision if found is not None else 0
 
 
 def members_of(records: Mapping[str, bytes]) -> list[Member]:

@@ -165,7 +165,9 @@ class Node:
         self._repeat("lease", section.lease_s / 3, self._renewal(lease))
         _log.warning("this node (%s) leads the cluster %s, epoch %d", section.node, section.name, lease.epoch)
         self._put_sessions_away(found)
-        return await self._take_over(kept, follower, following, lease.epoch)
+        ports = await self._take_over(kept, follower, following, lease.epoch)
+        await self._write_record(own)  # before it serves, so that nobody is told of a leader that follows
+        return ports
 
     def _start_reads(self, kept: TimeSeriesStore, follower: Follower) -> None:
         """Answers reads, until this node takes over or ends."""

@@ -26,7 +26,7 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
-from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_few, is_long
+from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_few, is_long, long_parts
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -154,7 +154,7 @@ class Performer:
         if isinstance(result, _SAYS_MORE):
             reply, result = completed(reply, result)
         if not is_long(result):
-            if isinstance(result, msgspec.Struct) and not hasattr(result, "data"):
+            if isinstance(result, msgspec.Struct) and not long_parts(type(result)):
                 self._short.add(type(result))
             return reply.success(result)
         with self._services.memory.holding("pages", work.company_id) as holding:

@@ -10,7 +10,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar, cast
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -102,6 +104,7 @@ def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[
 
 
 _LONG = (list, dict, Made)
+_MANY = (list, dict, msgspec.Struct)
 
 
 def made(
@@ -119,16 +122,38 @@ def made(
     return cast("list[T]", Made(sources, make, size, text))
 
 
+@cache
+def long_parts(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of results that may have many records, or records that have; none for what is no struct."""
+    if not issubclass(kind, msgspec.Struct):
+        return ()
+    return tuple([field.name for field in msgspec.structs.fields(kind) if _may_be_long(field.type)])
+
+
+def _may_be_long(hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _may_be_long(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        return any(map(_may_be_long, get_args(hint)))
+    found = origin or hint
+    return not isinstance(found, type) or issubclass(found, _MANY)
+
+
 def is_few(result: Any) -> bool:
-    """Whether a result is a page of a few records, which are encoded at once."""
-    found = getattr(result, "data", None)
-    return found.__class__ is list and len(found) <= _FEW
+    """Whether a result is a struct of some records at the most, in whichever field, which are encoded at once."""
+    parts = long_parts(result.__class__)
+    for name in parts:
+        if is_long(getattr(result, name)):
+            return False
+    return bool(parts)
 
 
 def is_long(result: Any) -> bool:
     """Whether a result has to be encoded by ``encode_long``."""
-    found = getattr(result, "data", result)
-    return isinstance(found, _LONG) and (len(found) > _FEW or isinstance(found, Made))
+    if isinstance(result, _LONG):
+        return len(result) > _FEW or isinstance(result, Made)
+    return any([is_long(getattr(result, name)) for name in long_parts(result.__class__)])
 
 
 async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], object]) -> Any:
@@ -140,16 +165,23 @@ async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], obj
     Raises:
         BadParameter: they take more than ``most_bytes``.
     """
-    found = getattr(result, "data", None) if isinstance(result, msgspec.Struct) else result
-    if isinstance(found, Made):
-        encoded = await _encode_pieces(found.encoded(), most_bytes, grow)
-    elif isinstance(found, list) and len(found) > _FEW:
-        encoded = await _encode_pieces(([each] for each in found), most_bytes, grow)
-    elif isinstance(found, dict) and found is not result and len(found) > _FEW:
-        encoded = await _encode_named(found, most_bytes, grow)
-    else:
-        return result
-    return encoded if found is result else msgspec.structs.replace(result, data=encoded)
+    if isinstance(result, Made):
+        return await _encode_pieces(result.encoded(), most_bytes, grow)
+    if isinstance(result, list):
+        return await _encode_pieces(([each] for each in result), most_bytes, grow)
+    if isinstance(result, dict):
+        return await _encode_named(result, most_bytes, grow)
+    encoded, left = {}, most_bytes
+
+    def grow_of_all(size: int) -> None:
+        nonlocal left
+        left -= size // _COPIES
+        grow(size)
+
+    for name in long_parts(result.__class__):
+        if is_long(part := getattr(result, name)):
+            encoded[name] = await encode_long(part, most_bytes=left, grow=grow_of_all)
+    return msgspec.structs.replace(result, **encoded)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What requests compute in a process of its own: the interpreter has one lock, and text made of values keeps it.
+"""What is computed in a process of its own: the interpreter has one lock, which text made of values and compiling keep.
 
 Beside a thread that computes the event loop has half of the interpreter at the best, and waits for it anew after each
 call of the system.
@@ -75,6 +75,9 @@ class WorkProcess:
         if self._is_closed:
             raise EOFError
         process = self._process
+        if process is not None and process.poll() is not None:
+            self._end()
+            process = None
         if process is None:
             process = self._process = Popen(  # our own  # nosec B603
                 self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, pipesize=_PIPE_BYTES

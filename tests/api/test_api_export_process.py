@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
 import sys
+import termios
 from collections.abc import AsyncIterator
+from subprocess import Popen
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +23,7 @@ from terrazzo.api.operations.history.export_rows import FileForm, encode_records
 from terrazzo.ports.store import Record
 from terrazzo.sparse_log import SparseLog
 from terrazzo.work_process import WorkProcess
+from waiting import until
 
 START = 1_770_000_000_000_000
 FORMATS = ("csv", "jsonl", "msgpack")
@@ -85,14 +89,28 @@ async def test_without_a_process_the_file_is_the_same(
     await broken.close()
 
 
+def _unread(process: Popen[bytes]) -> int:
+    """Bytes of its input that it has not read."""
+    assert process.stdin is not None
+    return int.from_bytes(fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 async def test_one_that_was_ended_is_started_anew(process: WorkProcess) -> None:
     form, records = FileForm("mosaic", "jsonl", (), ()), [Record("m/1", START, BODY)]
     await process.ask(request_of(form, records), data_of)
     running = process._process
     assert running is not None
+    running.kill()
+    running.wait()
+    assert await process.ask(request_of(form, records), data_of), "nothing of this request was lost"
+    running = process._process
+    assert running is not None
+    os.kill(running.pid, signal.SIGSTOP)
+    asking = asyncio.create_task(process.ask(request_of(form, records), data_of))
+    await until(lambda: _unread(running) > 0)
     os.kill(running.pid, signal.SIGKILL)
     with pytest.raises((OSError, EOFError)):
-        await process.ask(request_of(form, records), data_of)
+        await asking
     assert await process.ask(request_of(form, records), data_of)
 
 

@@ -197,34 +197,34 @@ async def test_a_mapping_that_is_none_and_one_that_is_gone_keep_nobody_waiting()
         assert catalogue.is_ready("t1")
 
 
-async def test_without_a_process_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch):
+async def test_without_a_process_it_is_compiled_all_the_same():
     engine = MappingEngine()
     engine.catalogue.put_object(spec())
     async with making(engine.catalogue) as maker:
         engine.catalogue.put_mapping(1, rows(100))
         await ready(maker, "t1")
-        process = maker._compiler._process
+        process = maker._compiler.process._process
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         engine.catalogue.put_mapping(1, rows(100, factor=3))
         await ready(maker, "t1")
         assert shaped(engine)[0]["V0"] == 30
-        monkeypatch.setattr(compiler, "_SCRIPT", "/nowhere")
         await maker._compiler.close()
+        maker._compiler = compiler.PlanCompiler(("/nowhere",))
         engine.catalogue.put_mapping(1, rows(100, factor=4))
         await ready(maker, "t1")
         assert shaped(engine)[0]["V0"] == 40
 
 
 async def test_the_process_ends_when_it_is_idle(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compiler, "_IDLE_S", 0.01)
     one = compiler.PlanCompiler()
+    monkeypatch.setattr(one.process, "_idle_s", 0.01)
     assert (await one.compile("n = 3")).co_names == ("n",)
-    process = one._process
+    process = one.process._process
     assert process is not None
     await until(lambda: process.returncode is not None)
     assert (await one.compile("n = 4")).co_names == ("n",)
-    assert one._process is not process
+    assert one.process._process is not process
     await one.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from terrazzo import line_file
+from terrazzo import line_file, work_process
 from terrazzo.files.folder import FileFolder
 from terrazzo.line_file import LineFile
 from terrazzo.mapping import compiler, trials
@@ -251,7 +251,7 @@ async def test_an_upload_that_ends_early_leaves_nothing_and_holds_nobody(
 
 
 async def test_processes_are_begun_beside_the_loop(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
-    for module in (compiler, trials):
+    for module in (work_process, trials):
         monkeypatch.setattr(module, "Popen", gate.guard(subprocess.Popen))
     monkeypatch.setattr(trials, "_SMALL_SCRIPT", 0)
     one = compiler.PlanCompiler()

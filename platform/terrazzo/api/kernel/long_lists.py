@@ -153,7 +153,7 @@ def is_long(result: Any) -> bool:
     """Whether a result has to be encoded by ``encode_long``."""
     if isinstance(result, _LONG):
         return len(result) > _FEW or isinstance(result, Made)
-    return any([is_long(getattr(result, name)) for name in long_parts(result.__class__)])
+    return any(is_long(getattr(result, name)) for name in long_parts(result.__class__))
 
 
 async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], object]) -> Any:

@@ -14,6 +14,7 @@ from subprocess import Popen
 from typing import Any, TypeVar
 
 import msgspec
+import psutil
 import pytest
 from api_rig import Rig
 
@@ -106,6 +107,7 @@ async def test_one_that_was_ended_is_started_anew(process: WorkProcess) -> None:
     running = process._process
     assert running is not None
     os.kill(running.pid, signal.SIGSTOP)
+    await until(lambda: psutil.Process(running.pid).status() == psutil.STATUS_STOPPED)
     asking = asyncio.create_task(process.ask(request_of(form, records), data_of))
     await until(lambda: _unread(running) > 0)
     os.kill(running.pid, signal.SIGKILL)

@@ -1,17 +1,19 @@
 """``LoopPauses``: lets long work on the event loop yield to other tasks; work in steps, which others may drive.
 
-Of all who compute at a time one goes on in each turn of the loop. If each did, a report, which needs some five turns
-from its arrival to its acknowledgement, would wait in each of them for as many stretches as there are.
+Of all who compute at a time one goes on in each turn of the loop, companies in turn. If each did, a report, which needs
+some five turns from its arrival to its acknowledgement, would wait in each of them for as many stretches as there are.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Generator
 from time import perf_counter
 from typing import TypeVar
 from weakref import WeakKeyDictionary
+
+from terrazzo.company_queue import CompanyQueue
+from terrazzo.ports import at_work
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -21,25 +23,25 @@ _AT_A_STRETCH_S = 0.005
 
 
 class _Turns:
-    """Those who wait to compute on one loop, in the order in which they came."""
+    """Those who wait to compute on one loop: by the company that their task works for, each in the order they came."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: CompanyQueue[asyncio.Future[None]] = CompanyQueue()
 
     def join(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
         """Done when it is this one's turn."""
         turn = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._next, loop)
-        self._waiting.append(turn)
+        self._waiting.put(at_work.company_id(), turn)
         return turn
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        while self._waiting[0].done():  # whose task was cancelled
-            self._waiting.popleft()
-            if not self._waiting:
-                return
-        self._waiting.popleft().set_result(None)
+        turn = self._waiting.take()
+        while turn is not None and turn.done():  # whose task was cancelled
+            turn = self._waiting.take()
+        if turn is not None:
+            turn.set_result(None)
         if self._waiting:
             loop.call_soon(self._next, loop)
 

@@ -13,7 +13,7 @@ from watch_stand import Stand, watched_company
 from mail_server import MailBox, MailServer
 from messenger.messenger_rig import section_of
 from terrazzo.domain.refusals.entry import RefusalEntry, ToldRefusal
-from terrazzo.errors import BadParameter, QuotaExceeded
+from terrazzo.errors import BadParameter, QuotaExceeded, Unavailable
 from terrazzo.times import parse_time
 from waiting import until
 
@@ -207,7 +207,7 @@ async def test_a_failed_write_is_tried_again(stand: Stand, receiver: Receiver, m
     await stand.pass_minutes(4.5)
     with monkeypatch.context() as patch:
         patch.setattr(stand.watch._store, "apply", _fails)
-        with pytest.raises(OSError, match="no database"):
+        with pytest.raises(Unavailable, match="no database"):
             await stand.pass_minutes(2)
         assert await stand.open_rows() == []
     await stand.pass_minutes(3)
@@ -216,7 +216,7 @@ async def test_a_failed_write_is_tried_again(stand: Stand, receiver: Receiver, m
 
 
 async def _fails(_changes: object) -> None:
-    raise OSError("no database")
+    raise Unavailable("no database")
 
 
 async def test_a_digest_is_one_mail_a_day_with_all_that_came_since(tmp_path: Path) -> None:

@@ -70,13 +70,16 @@ class Stand:
     def clock(self) -> int:
         return self.now
 
-    async def found_company(self) -> None:
-        """A company with an administrator and a configuration, and the project that commands are sent in."""
-        company = await self.entities.companies.create(ROOT, {"name": "one"})
+    async def found_company(self, name: str = "one") -> None:
+        """A company with an administrator and a configuration, and the project that commands are sent in.
+
+        What is made and done from now on is its own.
+        """
+        company = await self.entities.companies.create(ROOT, {"name": name})
         await self.entities.projects.ensure_default()
-        values = {"username": "admin", "password": "a long password", "role": "admin"}
+        values = {"username": f"admin-{name}", "password": "a long password", "role": "admin"}
         user = await self.entities.users.create(ROOT, {**values, "permission_company_id": company["id"]})
-        self.actor = Actor(user_id=user["id"], username="admin", company_id=company["id"], role=Role.ADMIN)
+        self.actor = Actor(user_id=user["id"], username=f"admin-{name}", company_id=company["id"], role=Role.ADMIN)
         self.config = (await self.entities.configurations.create(self.actor, {"name": "c"}))["uid"]
 
     # The platform
@@ -182,11 +185,11 @@ class Stand:
 
     # Records
 
-    async def terminals(self, count: int, *, tag: str = "", **values: Any) -> list[str]:
+    async def terminals(self, count: int, *, tag: str = "", letter: str = "t", **values: Any) -> list[str]:
         """So many terminals that have been here before; their uids."""
-        uids = [f"t{number:04}" for number in range(1, count + 1)]
+        uids = [f"{letter}{number:04}" for number in range(1, count + 1)]
         given = {"type": "A", "mode": "pwd", "username": "u", "pin": "p", "config_id": self.config, **values}
-        first = await self.entities.terminals.create(self.actor, {"uid": uids[0], "name": "Pump t0001", **given})
+        first = await self.entities.terminals.create(self.actor, {"uid": uids[0], "name": f"Pump {uids[0]}", **given})
         table = TERMINAL.table
         async with self.database.writing() as connection:
             row = dict((await connection.execute(sa.select(table).where(table.c.id == first["id"]))).mappings().one())

@@ -6,6 +6,7 @@ import asyncio
 from time import perf_counter
 
 from terrazzo.loop_pauses import LoopPauses, next_turn
+from terrazzo.ports import at_work
 
 JOBS = 8
 
@@ -42,6 +43,21 @@ async def test_each_goes_on_in_its_turn() -> None:
 
     await asyncio.gather(*(job(number) for number in range(JOBS)))
     assert order == list(range(JOBS)) * 5
+
+
+async def test_companies_go_on_in_turn_however_many_tasks_one_has() -> None:
+    order: list[int] = []
+
+    async def job(company_id: int) -> None:
+        begun = at_work.begin(at_work.Work("compute", company_id))
+        for _ in range(3):
+            await next_turn()
+            order.append(company_id)
+        at_work.end(begun)
+
+    await asyncio.gather(*(job(company_id) for company_id in [1] * 50 + [2]))
+    assert [number for number, company_id in enumerate(order) if company_id == 2][-1] <= 6, order[:20]
+    assert order.count(1) == 150
 
 
 async def test_who_is_cancelled_while_waiting_keeps_nobody_from_it() -> None:

@@ -2,6 +2,8 @@
 
 Each terminal or object that a rule is about has one time at which it is looked at next. Who is connected needs none:
 the end of the connection sets it. A report costs nothing: who reports is found to have done so at the next look.
+
+Of those whose time has come, companies take turns. One that can't be looked at rests; the others are looked at.
 """
 
 from __future__ import annotations
@@ -9,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
+from terrazzo.company_queue import CompanyQueue
 from terrazzo.database.database import Database
 from terrazzo.domain.refusals.entry import ToldRefusal
 from terrazzo.domain.refusals.reasons import CLOCK_OFF, REASONS
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import LoopPauses, next_turn
 from terrazzo.metadata.definitions.rules import OUTAGE
@@ -41,12 +45,23 @@ _AT_ONCE = 500  # subjects that are looked at in a turn of the loop, and whose c
 _LEAST_NAP_S, _MOST_NAP_S = 0.2, 30.0
 _SETTLE_US = 2 * 1_000_000  # how long changes of terminals, objects and groups are gathered before rules follow
 _RETRY_US = 5 * 1_000_000
-_MOST_REFUSED = 20_000  # terminals whose refusals wait to be looked at
+_REST_US = 60 * 1_000_000  # after a fault of one terminal, object or rule
+_RULES_AT_ONCE = 20  # that are looked up before others are looked at again
+_MOST_REFUSED = 20_000  # terminals whose refusals wait to be looked at; a company has as many as are free at most
 
 _log = SparseLog(logging.getLogger(__name__))
 
-Refusals = Mapping[tuple[Subject, str], tuple[str, int]]
-"""By terminal and kind of rules: why it was refused, and when."""
+
+class Refused(NamedTuple):
+    """Why a terminal of a company was refused, and when (UTC microseconds)."""
+
+    company_id: int
+    text: str
+    time_us: int
+
+
+Refusals = Mapping[tuple[Subject, str], Refused]
+"""By terminal and kind of rules."""
 
 
 class WatchStats(msgspec.Struct):
@@ -57,6 +72,7 @@ class WatchStats(msgspec.Struct):
     open: int = 0  # conditions that are not over, now
     unopened: int = 0  # conditions that were not noted, because a company has as many as it may
     untold_refusals: int = 0
+    faults: int = 0  # terminals, objects and rules that could not be looked at, and rest
 
 
 class ConditionWatch:
@@ -101,7 +117,10 @@ class ConditionWatch:
         self._timers: Timers[Subject] = Timers()
         self._watched: dict[int, dict[int, WatchedRule]] = {}  # by company and rule
         self._stale: dict[int, int] = {}  # rule id -> when it has to be looked up again
-        self._refused: dict[tuple[Subject, str], tuple[str, int]] = {}
+        self._refused: dict[tuple[Subject, str], Refused] = {}
+        self._subject_turns: CompanyQueue[Subject] = CompanyQueue()  # whose time has come
+        self._refusal_turns: CompanyQueue[tuple[Subject, str]] = CompanyQueue()
+        self._rule_turns: CompanyQueue[int] = CompanyQueue()  # rules that are to be looked up now
         self._wake = asyncio.Event()
         self._tasks: list[Task] = []
         self._presence: Listeners[Client, Presence] = Listeners("presence")
@@ -129,12 +148,14 @@ class ConditionWatch:
             reason = REASONS[entry.reason]
             if terminal is None or reason.is_ordinary or terminal.company_id not in self._watched:
                 continue
-            if len(self._refused) >= _MOST_REFUSED:
+            company_id = terminal.company_id
+            if self._refusal_turns.of_company(company_id) >= _MOST_REFUSED - len(self._refused):
                 self.stats.untold_refusals += 1
                 continue
             text = f"{reason.text}: {entry.detail}" if entry.detail else reason.text
             for kind in ("refused", "clock_off") if reason is CLOCK_OFF else ("refused",):
-                self._refused[terminal.id, kind] = text, entry.last_us
+                self._refused[terminal.id, kind] = Refused(company_id, text, entry.last_us)
+                self._refusal_turns.put(company_id, (terminal.id, kind))
         if self._refused:
             self._wake.set()
 
@@ -254,19 +275,68 @@ class ConditionWatch:
 
     async def work(self) -> int | None:
         """Looks at all whose time has come; returns the next time (UTC microseconds), None where there is none."""
-        await self._look_up_rules()
         while True:
+            await self._look_up_rules()
             now = self._clock()
-            taken = self._timers.take(now, _AT_ONCE)
-            refused = dict(islice(self._refused.items(), _AT_ONCE))
-            if not taken and not refused:
+            await self._line_up(now)
+            taken = self._subject_turns.take_some(_AT_ONCE)
+            refused = {key: self._refused[key] for key in self._refusal_turns.take_some(_AT_ONCE)}
+            if not taken and not refused and not self._rule_turns:
                 break
             await self._look_at(taken, refused, now)
             await next_turn()
         self.stats.watched, self.stats.open = len(self._timers), self._open.count
         return min((each for each in (self._timers.next, *self._stale.values()) if each is not None), default=None)
 
+    async def _line_up(self, now: int) -> None:
+        """Has all whose time has come wait for their companies' turns; that takes little beside looking at them."""
+        pauses = LoopPauses()
+        while taken := self._timers.take(now, _AT_ONCE):
+            for subject in taken:
+                self._subject_turns.put(self._company_of(subject), subject)
+            await pauses.pause()
+
+    def _company_of(self, subject: Subject) -> int:
+        """A terminal's or object's company; 0 where it is gone."""
+        if subject < 0:
+            return self._registry.object_company(-subject) or 0
+        terminal = self._registry.terminal_by_id(subject)
+        return 0 if terminal is None else terminal.company_id
+
     async def _look_at(self, taken: Sequence[Subject], refused: Refusals, now: int) -> None:
+        """Looks at some; where that fails, at each half of them by itself, until the one is found that is to blame."""
+        parts: list[tuple[Sequence[Subject], Refusals]] = [(taken, refused)]
+        try:
+            while parts:
+                try:
+                    await self._look_at_together(*parts[-1], now)
+                    parts.pop()
+                except Unavailable:
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever is wrong with one of them
+                    subjects, refusals = parts.pop()
+                    if len(subjects) + len(refusals) > 1:
+                        parts.extend(_halves(subjects, refusals))
+                    else:
+                        self._rest(subjects, refusals, now, error)
+        finally:
+            for subjects, refusals in parts:  # the database is away, or this task ends
+                for subject in subjects:
+                    self._timers.hasten(subject, now + _RETRY_US)
+                for key, told in refusals.items():
+                    self._refusal_turns.put(told.company_id, key)
+
+    def _rest(self, subjects: Sequence[Subject], refusals: Refusals, now: int, error: Exception) -> None:
+        """One that can't be looked at is looked at later; a refusal is not told."""
+        self.stats.faults += 1
+        for subject in (*subjects, *(key[0] for key in refusals)):
+            kind = "object" if subject < 0 else "terminal"
+            company_id = self._company_of(subject)
+            _log.error("rules about %s %d of company %d failed: %r", kind, abs(subject), company_id, error)
+            self._timers.hasten(subject, now + _REST_US)
+        self._forget_refusals(refusals)
+
+    async def _look_at_together(self, taken: Sequence[Subject], refused: Refusals, now: int) -> None:
         looks = Looks(self._open, listening_us=self._listening_us, most_of_company=self._most_of_company)
         due: dict[Subject, int | None] = {}
         self._look_at_refused(looks, refused, now)
@@ -274,17 +344,17 @@ class ConditionWatch:
         for subject in taken:
             due[subject] = self._look(looks, subject, now)
             await pauses.pause()
-        try:
-            if any(looks.changes):
-                await self._store.apply(looks.changes)
-        except BaseException:
-            for subject in taken:
-                self._timers.hasten(subject, now + _RETRY_US)
-            raise
+        if any(looks.changes):
+            await self._store.apply(looks.changes)
+        self._forget_refusals(refused)
+        self._take_over(looks, due, now)
+
+    def _forget_refusals(self, refused: Refusals) -> None:
+        """What was told is not told again, unless another refusal came meanwhile."""
         for key, told in refused.items():
             if self._refused.get(key) == told:
                 del self._refused[key]
-        self._take_over(looks, due, now)
+                self._refusal_turns.drop(key)
 
     def _look(self, looks: Looks, subject: Subject, now: int) -> int | None:
         self.stats.looks += 1
@@ -295,7 +365,7 @@ class ConditionWatch:
         return None if seen is None else looks.look(subject, seen, rules.values(), now)
 
     def _look_at_refused(self, looks: Looks, refused: Refusals, now: int) -> None:
-        for (subject, kind), (text, time_us) in refused.items():
+        for (subject, kind), (_, text, time_us) in refused.items():
             seen = self._sight.of(subject)
             for watched in () if seen is None else self._watched.get(seen.company_id, {}).values():
                 if seen is not None and kind in watched.rule.kinds and watched.is_about(subject):
@@ -320,14 +390,23 @@ class ConditionWatch:
     # Which rules there are
 
     async def _look_up_rules(self) -> None:
+        """Looks up some of the rules that are due, companies in turn; one that can't be looked up rests."""
         now = self._clock()
         for rule_id in [each for each, due_us in self._stale.items() if due_us <= now]:
             del self._stale[rule_id]
+            rule = self._active_rules.get(rule_id)
+            self._rule_turns.put(0 if rule is None else rule.company_id, rule_id)
+        for _ in range(min(_RULES_AT_ONCE, len(self._rule_turns))):
+            rule_id = self._rule_turns.take() or 0
             try:
                 await self._look_up(rule_id)
-            except BaseException:
+            except (Unavailable, asyncio.CancelledError):
                 self._stale.setdefault(rule_id, now + _RETRY_US)
                 raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one rule
+                self.stats.faults += 1
+                _log.error("rule %d can't be looked up: %r", rule_id, error)
+                self._stale.setdefault(rule_id, now + _REST_US)
 
     async def _look_up(self, rule_id: int) -> None:
         rule = self._active_rules.get(rule_id)
@@ -369,6 +448,17 @@ class ConditionWatch:
             await self._store.apply(ConditionChanges([], list(keys), [], []))
             for key in keys:
                 self._open.drop(key)
+
+
+def _halves(
+    subjects: Sequence[Subject], refusals: Refusals
+) -> tuple[tuple[Sequence[Subject], Refusals], tuple[Sequence[Subject], Refusals]]:
+    """Two parts of about the same size of what was looked at together."""
+    if not subjects or not refusals:
+        told = list(refusals.items())
+        at, of_told = (len(subjects) + 1) // 2, (len(told) + 1) // 2
+        return (subjects[:at], dict(told[:of_told])), (subjects[at:], dict(told[of_told:]))
+    return (subjects, {}), ((), refusals)
 
 
 def _counts(rule: Rule) -> bool:

@@ -197,8 +197,7 @@ INGEST = {
         "withheld", "Publishes not acknowledged after a fault of the platform, to be sent again"
     ),
     "terrazzo_ingest_pauses_total": Figure(
-        "pauses",
-        "Times that reading from terminals paused because the store was behind",
+        "pauses", "Times that reading from terminals paused because the store was behind"
     ),
     "terrazzo_ingest_disk_rests_total": Figure("disk_rests", "Times a company waited: its bytes made commits long"),
     "terrazzo_ingest_backlog": Figure("backlog", "Reports that are taken and not stored yet"),
@@ -225,8 +224,7 @@ EFFECTS = {
     "terrazzo_effects_waiting": Figure("waiting", "Events and labels that are made and not in the database yet"),
     "terrazzo_effects_applied_total": Figure("applied", "Events and labels written to the database"),
     "terrazzo_effects_failures_total": Figure(
-        "failures",
-        "Attempts to write events and labels that failed and are repeated",
+        "failures", "Attempts to write events and labels that failed and are repeated"
     ),
     "terrazzo_effects_refused_total": Figure("refused", "Events and labels that can not be written and were left out"),
     "terrazzo_effects_pauses_total": Figure(
@@ -273,6 +271,7 @@ RULE_WATCH = {
     "terrazzo_rules_refusals_untold_total": Figure(
         "untold_refusals", "Refusals of terminals that rules were not told of one by one"
     ),
+    "terrazzo_rules_faults_total": Figure("faults", "Looks at terminals, objects and rules that failed"),
 }
 
 RULE_COMMANDS = {
@@ -290,8 +289,7 @@ CAMPAIGNS = {
 
 COMMANDS = {
     "terrazzo_command_answers_dropped_total": Figure(
-        "answers_dropped",
-        "Answers of terminals to commands that the journal could not take",
+        "answers_dropped", "Answers of terminals to commands that the journal could not take"
     ),
     "terrazzo_command_upgrades_refused_total": Figure(
         "upgrades_refused",

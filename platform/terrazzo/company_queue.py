@@ -29,15 +29,19 @@ class CompanyQueue(Generic[K]):
         """How many of a company's wait."""
         return len(self._waiting.get(company_id, ()))
 
-    def put(self, company_id: int, key: K) -> None:
-        """Has the key wait behind its company's others; one that waits already keeps its place."""
+    def put(self, company_id: int, key: K, *, is_first: bool = False) -> None:
+        """Has the key wait behind its company's others, or before them; one that waits already keeps its place."""
         if key in self._company_of:
+            if is_first:
+                self._waiting[self._company_of[key]].move_to_end(key, last=False)
             return
         self._company_of[key] = company_id
         waiting = self._waiting.get(company_id)
         if waiting is None:
             waiting = self._waiting[company_id] = OrderedDict()
         waiting[key] = None
+        if is_first:
+            waiting.move_to_end(key, last=False)
 
     def drop(self, key: K) -> None:
         """The key waits no more, if it did."""

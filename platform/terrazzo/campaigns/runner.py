@@ -1,5 +1,8 @@
 """Runs firmware campaigns: submits ``AXUpgrade`` wave by wave, follows each terminal, ends campaigns. One task.
 
+Companies take turns, and so do the campaigns of each: a turn is a change of the record, and some commands. A terminal
+or a campaign with a fault of its own rests; the others go on.
+
 Reports and command steps change the items in memory at once; the task writes them to the database. What a crash loses
 of that is read again from the command journal and the terminals' last reports when the next start loads the campaign.
 """
@@ -13,8 +16,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from terrazzo.campaigns.rests import Rests
 from terrazzo.campaigns.terminal_records import CampaignTerminalRecords, limits_of, terms_of
 from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
+from terrazzo.company_queue import CompanyQueue
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.domain.campaign_item import Item, ItemState
@@ -30,19 +35,24 @@ from terrazzo.domain.command_payload import Firmware
 from terrazzo.domain.payload import Reject, decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in, uid_of
-from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
+from terrazzo.errors import BadParameter, Conflict, NotFound, Throttled, Unavailable
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.sparse_log import SparseLog
 from terrazzo.times import LATEST_US, now_us
 from terrazzo_broker.hooks import Client
 
 _log = logging.getLogger(__name__)
+_faults_log = SparseLog(_log)
 
 _TICK_S = 0.5
-_AT_ONCE = 100  # commands of one transaction, terminals of one question
+_AT_ONCE = 100  # commands of a campaign's turn, terminals of one question
 
 
 class Dispatcher(Protocol):
@@ -59,6 +69,7 @@ class CampaignStats(msgspec.Struct):
     """Counters for ``/metrics``; ``running`` is how many campaigns run now, ``terminals`` counts steps by state."""
 
     running: int = 0
+    faults: int = 0  # campaigns, and terminals of campaigns, that failed for no reason known, and rest
     terminals: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in ItemState})
 
 
@@ -97,6 +108,9 @@ class CampaignRunner:
         self._of: dict[str, list[Rollout]] = {}  # by terminal
         self._behind: set[int] = set()  # ids of rollouts whose earlier commands and reports are not read yet
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
+        self._turns: CompanyQueue[int] = CompanyQueue()  # ids of campaigns that the task is to look at
+        self._rests: Rests[int] = Rests(clock)  # of campaigns
+        self._item_rests: Rests[tuple[int, str]] = Rests(clock)  # of their terminals, by campaign and uid
         self._wake = asyncio.Event()
         self._tasks = tasks
         self._task: Task | None = None
@@ -105,7 +119,14 @@ class CampaignRunner:
     async def take_up(self) -> None:
         """Loads the campaigns that have not ended; before terminals may connect, so that no report is missed."""
         for number in await self.terminal_records.followed():
-            await self._take_up(await self._repository.item(SYSTEM, number))
+            row = await self._repository.item(SYSTEM, number)
+            try:
+                await self._take_up(row)
+            except (Unavailable, StoreUnavailable):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one: the platform starts
+                self._changed[number] = row  # the task tries again
+                self._rest(number, self._company_of(number, row), error)
 
     async def start(self) -> None:
         """Starts the task, which submits commands and writes the terminals' states until ``stop``."""
@@ -116,11 +137,14 @@ class CampaignRunner:
         """Stops the task and writes the states that are not written yet."""
         if self._task is not None:
             await self._task.stop()
-        try:
-            for rollout in self._rollouts.values():
+        for rollout in self._rollouts.values():
+            try:
                 await self._save(rollout)
-        except Unavailable as error:
-            _log.warning("the last steps of campaigns are not written: %s", error)
+            except Unavailable as error:
+                _log.warning("the last steps of campaigns are not written: %s", error)
+                break
+            except Exception as error:  # noqa: BLE001 - the others' are written
+                _log.error("campaign %d: its last steps are not written: %r", rollout.id, error)
 
     @property
     def is_wanted(self) -> bool:
@@ -180,6 +204,7 @@ class CampaignRunner:
 
     def _on_changed(self, changed: RowChange) -> None:
         self._changed[changed.record_id] = changed.row
+        self._rests.end(changed.record_id)  # what was wrong with it may be mended
         self._wake.set()
 
     # The task
@@ -187,42 +212,79 @@ class CampaignRunner:
     async def _run(self) -> None:
         """The task. After a failure it goes on from memory; idempotency keys keep a command from being given twice."""
         while True:
-            self._wake.clear()
-            await self._take_changes()
-            await self._advance_all()
+            await self._take_turns()
             try:
                 async with asyncio.timeout(_TICK_S):
                     await self._wake.wait()
             except TimeoutError:
                 pass  # time itself ends attempts
 
-    async def _advance_all(self) -> None:
-        """Advances each campaign; an error of one is raised after the others have been advanced."""
-        fault: Exception | None = None
-        for rollout in list(self._rollouts.values()):
-            try:
-                await self._advance(rollout)
-            except (Unavailable, StoreUnavailable):
-                raise
-            except Exception as error:  # noqa: BLE001 - raised below
-                _log.error("campaign %d: a step failed: %r", rollout.id, error)
-                fault = fault or error
-        if fault is not None:
-            raise fault
+    async def _take_turns(self) -> None:
+        """Looks at each campaign once, and again at those that have more to do or of which something was heard."""
+        pauses = LoopPauses()
+        self._line_up()
+        while (number := self._turns.take()) is not None:
+            await self._take_turn(number)
+            await pauses.pause()
+            if self._wake.is_set():
+                self._line_up()
 
-    async def _take_changes(self) -> None:
-        while self._changed:
-            number, row = next(iter(self._changed.items()))
+    def _line_up(self) -> None:
+        """All campaigns wait for their turns; those whose records have changed come first of their companies'."""
+        self._wake.clear()
+        for number, row in self._changed.items():
+            self._turns.put(self._company_of(number, row), number, is_first=True)
+        for rollout in self._rollouts.values():
+            self._turns.put(rollout.company_id, rollout.id)
+
+    def _company_of(self, number: int, row: Row | None) -> int:
+        """A campaign's company; 0 where its record is gone and it is not followed."""
+        rollout = self._rollouts.get(number)
+        if rollout is not None:
+            return rollout.company_id
+        return 0 if row is None else int(row.get("permission_company_id") or 0)
+
+    async def _take_turn(self, number: int) -> None:
+        """A campaign's turn: what is wrong with it is nobody else's."""
+        company_id = self._company_of(number, self._changed.get(number))
+        if self._rests.is_resting(number):
+            return
+        begun = at_work.begin(Work("campaign", company_id))
+        try:
+            await self._take_change(number)
             rollout = self._rollouts.get(number)
-            if row is None or CampaignState(row["state"]) not in FOLLOWED:
-                if rollout is not None:
-                    await self._drop(rollout, deleted=row is None)
-            elif rollout is None:
-                await self._take_up(row)
-            else:
-                self._follow(rollout, row)
-            if self._changed.get(number) is row:
-                del self._changed[number]
+            if rollout is not None and await self._advance(rollout):
+                self._turns.put(company_id, number)
+        except (Unavailable, StoreUnavailable):
+            raise
+        except Throttled as error:  # its company has too much to do
+            _faults_log.warning("campaign %d goes on later: %s", number, error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one
+            self._rest(number, company_id, error)
+        else:
+            self._rests.end(number)
+        finally:
+            at_work.end(begun)
+
+    def _rest(self, number: int, company_id: int, error: Exception) -> None:
+        self.stats.faults += 1
+        self._rests.begin(number)
+        _faults_log.error("campaign %d of company %d failed and rests: %r", number, company_id, error)
+
+    async def _take_change(self, number: int) -> None:
+        """Takes over a campaign's record, if it has changed."""
+        if number not in self._changed:
+            return
+        row, rollout = self._changed[number], self._rollouts.get(number)
+        if row is None or CampaignState(row["state"]) not in FOLLOWED:
+            if rollout is not None:
+                await self._drop(rollout, deleted=row is None)
+        elif rollout is None:
+            await self._take_up(row)
+        else:
+            self._follow(rollout, row)
+        if self._changed.get(number) is row:
+            del self._changed[number]
 
     async def _take_up(self, row: Row) -> None:
         rollout = await self.terminal_records.load(row)
@@ -293,7 +355,9 @@ class CampaignRunner:
             else:
                 item.command_uid = uid
 
-    async def _advance(self, rollout: Rollout) -> None:
+    async def _advance(self, rollout: Rollout) -> bool:
+        """Gives some commands, ends what is over, and writes what has changed; whether more commands are due."""
+        has_more = False
         if rollout.id in self._behind:
             await self._catch_up(rollout)
             self._behind.discard(rollout.id)
@@ -303,32 +367,45 @@ class CampaignRunner:
                 await self._repository.set_wave(SYSTEM, rollout.id, rollout.wave)
             verdict = rollout.verdict()
             if verdict is None:
-                await self._give(rollout)
+                has_more = await self._give(rollout)
             else:
                 await self._save(rollout)  # who reads that it has ended finds all terminals where they are
                 await self._end(rollout, verdict.state, verdict.reason)
         await self._save(rollout)
         if rollout.is_over:
             await self._drop(rollout)
+        return has_more
 
-    async def _give(self, rollout: Rollout) -> None:
-        due = rollout.due()
-        for start in range(0, len(due), _AT_ONCE):
+    async def _give(self, rollout: Rollout) -> bool:
+        """Gives commands of one turn; whether more are due. A terminal with a fault of its own rests."""
+        rests = self._item_rests
+        due = [item for item in rollout.due() if not rests.is_resting((rollout.id, item.terminal_id))]
+        due.sort(key=lambda item: rests.has_failed((rollout.id, item.terminal_id)))  # whoever never did comes first
+        for item in due[:_AT_ONCE]:
+            key = rollout.id, item.terminal_id
             if rollout.id in self._changed:
-                return  # paused or aborted meanwhile, perhaps
-            await self._give_some(rollout, due[start : start + _AT_ONCE])
-            await self._save(rollout)
-
-    async def _give_some(self, rollout: Rollout, items: Sequence[Item]) -> None:
-        for item in items:
+                return False  # paused or aborted meanwhile, perhaps: that is its next turn
             try:
-                rows = await self._commands.submit_all(_on_behalf(rollout), [_order(rollout, item)])
-            except (BadParameter, Conflict, NotFound) as error:
-                item.attempts += 1
-                item.fail(str(error), terms=rollout.terms, now_us=self._clock())
+                await self._give_one(rollout, item)
+            except (Unavailable, StoreUnavailable, Throttled):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one terminal
+                self.stats.faults += 1
+                rests.begin(key)
+                _faults_log.error("campaign %d: %s failed and rests: %r", rollout.id, item.terminal_id, error)
             else:
-                item.give(rows[0]["uid"])
-                self._apply(rollout, rows[0])
+                rests.end(key)
+        return len(due) > _AT_ONCE
+
+    async def _give_one(self, rollout: Rollout, item: Item) -> None:
+        try:
+            rows = await self._commands.submit_all(_on_behalf(rollout), [_order(rollout, item)])
+        except (BadParameter, Conflict, NotFound) as error:
+            item.attempts += 1
+            item.fail(str(error), terms=rollout.terms, now_us=self._clock())
+        else:
+            item.give(rows[0]["uid"])
+            self._apply(rollout, rows[0])
 
     async def _end(self, rollout: Rollout, state: CampaignState, reason: str) -> None:
         try:
@@ -349,7 +426,9 @@ class CampaignRunner:
         self._rollouts.pop(rollout.id, None)
         self._count()
         self._behind.discard(rollout.id)
+        self._rests.end(rollout.id)
         for uid in rollout.items:
+            self._item_rests.end((rollout.id, uid))
             left = [each for each in self._of.get(uid, ()) if each is not rollout]
             if left:
                 self._of[uid] = left

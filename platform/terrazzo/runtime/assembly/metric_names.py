@@ -285,6 +285,7 @@ RULE_COMMANDS = {
 
 CAMPAIGNS = {
     "terrazzo_campaigns_running": Figure("running", "Firmware campaigns that run now"),
+    "terrazzo_campaigns_faults_total": Figure("faults", "Turns of campaigns and of their terminals that failed"),
 }
 
 COMMANDS = {

@@ -171,6 +171,43 @@ async def test_what_is_known_outlives_a_restart_and_another_configuration_starts
         assert (state(site, "t1"), state(site, "t2")) == (ConfigState.PENDING, None)
 
 
+def test_companies_take_turns_however_many_terminals_one_has() -> None:
+    deliveries = ConfigDeliveries()
+    deliveries.set_wanted(1, WantedConfiguration.of(CONFIG))
+    for number in range(1_000):
+        deliveries.follow(Configured(f"a{number}", number, 1, 1), 5)
+    for number in range(2):
+        deliveries.follow(Configured(f"b{number}", 2_000 + number, 2, 1), 5)
+    deliveries.on_ready("a7")  # keeps its place
+    assert [deliveries.next_due() for _ in range(6)] == ["a0", "b0", "a1", "b1", "a2", "a3"]
+    deliveries.forget("a4")
+    assert deliveries.next_due() == "a5"
+
+
+async def test_one_that_can_not_be_sent_its_own_keeps_no_other_from_it(
+    site: Site, peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company = await site.company()
+    bus, sent = site.platform.messaging.configurations._bus, []
+    send = bus.send
+
+    def failing(uid: str, payload: bytes, **options: Any) -> bool:
+        sent.append(uid)
+        if uid == "t1" and sent.count("t1") == 1:
+            raise ValueError("planted")
+        return send(uid, payload, **options)
+
+    monkeypatch.setattr(bus, "send", failing)
+    for uid in ("t1", "t2"):
+        await company.terminal(uid)
+    first, second = [await listening(peer, uid) for uid in ("t1", "t2")]
+    await deliver(company)
+    await second.received(1)
+    assert site.platform.messaging.configurations.stats.lost == 1
+    await first.close()
+    await (await listening(peer, "t1")).received(1)
+
+
 async def test_many_terminals_are_sent_theirs_in_pace(site: Site, peer: Any) -> None:
     company = await site.company()
     sender = site.platform.messaging.configurations

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from terrazzo.company_queue import CompanyQueue
 from terrazzo.configurations.comparison import Difference, WantedConfiguration, differences
 from terrazzo.ports.bus import DeliveryFate
 
@@ -52,7 +53,7 @@ class ConfigDeliveries:
         self.gone: dict[int, None] = {}  # record ids of which nothing is kept any more
         self._wanted: dict[int, WantedConfiguration] = {}  # by the configuration's id
         self._status: dict[str, ConfigStatus] = {}  # bounded by the number of terminals, as are those below
-        self._due: dict[str, None] = {}  # whoever is there and has to be sent its own, in order
+        self._due: CompanyQueue[str] = CompanyQueue()  # whoever is there and has to be sent its own
         self._sending: dict[str, str] = {}  # uid to the version that is under way
 
     @property
@@ -94,11 +95,11 @@ class ConfigDeliveries:
             self.forget(terminal.uid)
         elif status is None or status.version != wanted.version:
             self._set(terminal, wanted, ConfigState.PENDING, now_us)
-            self._due[terminal.uid] = None
+            self._due.put(terminal.company_id, terminal.uid)
 
     def forget(self, uid: str) -> None:
         """A terminal was deleted, or its configuration is delivered no more."""
-        self._due.pop(uid, None)
+        self._due.drop(uid)
         status = self._status.pop(uid, None)
         if status is not None:
             self.changed.pop(uid, None)
@@ -108,14 +109,11 @@ class ConfigDeliveries:
         """A terminal has connected and subscribed: it is sent what it has not confirmed."""
         status = self._status.get(uid)
         if status is not None and status.state is not ConfigState.CONFIRMED:
-            self._due[uid] = None
+            self._due.put(status.company_id, uid)
 
     def next_due(self) -> str | None:
-        """The terminal that is to be sent its configuration next; it isn't due any more."""
-        for uid in self._due:
-            del self._due[uid]
-            return uid
-        return None
+        """The terminal that is to be sent its configuration next, companies in turn; it isn't due any more."""
+        return self._due.take()
 
     def begin(self, terminal: Configured, now_us: int) -> WantedConfiguration | None:
         """What to send to a terminal now, and ``end`` is called when it is known what became of it.
@@ -127,7 +125,7 @@ class ConfigDeliveries:
         if wanted is None or terminal.uid in self._sending:
             return None
         self.follow(terminal, now_us)
-        self._due.pop(terminal.uid, None)
+        self._due.drop(terminal.uid)
         self._sending[terminal.uid] = wanted.version
         return wanted
 
@@ -141,7 +139,7 @@ class ConfigDeliveries:
         if status is None:
             return
         if version != status.version:
-            self._due[uid] = None
+            self._due.put(status.company_id, uid)
         elif fate is DeliveryFate.REFUSED:
             self._put(uid, status, ConfigState.REFUSED, now_us)
         elif fate is DeliveryFate.DELIVERED and status.state in (ConfigState.PENDING, ConfigState.REFUSED):
@@ -154,7 +152,7 @@ class ConfigDeliveries:
             return
         found = differences(wanted, points)
         if not found:
-            self._due.pop(uid, None)
+            self._due.drop(uid)
         state = ConfigState.DIFFERS if found else ConfigState.CONFIRMED
         if found and status.state is ConfigState.PENDING:
             state = ConfigState.PENDING  # it doesn't know of the newest yet

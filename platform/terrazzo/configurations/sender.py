@@ -1,4 +1,4 @@
-"""Sends terminals their configurations, some each second, and follows what they report."""
+"""Sends terminals their configurations, some each second and companies in turn, and follows what they report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Unavailable
-from terrazzo.loop_pauses import next_turn
+from terrazzo.loop_pauses import LoopPauses, next_turn
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.bus import DeliveryFate, MessageBus
 from terrazzo.ports.store import Record
@@ -159,13 +159,25 @@ class ConfigSender:
         self._wake.set()
 
     async def _send(self) -> None:
+        pauses = LoopPauses()
         while True:
             self._wake.clear()
             uid = self._deliveries.next_due()
             if uid is None:
                 await self._wake.wait()
-            elif self._send_to(uid):
+            elif self._send_unless_it_fails(uid):
                 await asyncio.sleep(self._pause_s)
+            await pauses.pause()  # of many that are not there
+
+    def _send_unless_it_fails(self, uid: str) -> bool:
+        """As ``_send_to``; one with a fault of its own is sent it when it has subscribed next, as what is lost."""
+        try:
+            return self._send_to(uid)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one terminal
+            self.stats.lost += 1
+            self._deliveries.give_up(uid)
+            _log.error("the configuration of %s could not be sent: %r", uid, error)
+            return False
 
     def _send_to(self, uid: str) -> bool:
         """Whether something was sent."""

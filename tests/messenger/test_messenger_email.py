@@ -128,7 +128,7 @@ async def test_silence_after_the_data_is_an_unknown_end_and_nothing_is_sent_agai
         assert "after the mail was handed over" in row["reason"]
         clock.ahead_us += 1_000_000_000
         messenger.wake()
-        assert await messenger.journal.next_due_us(1) is None
+        assert await messenger.journal.next_due_us(1) == {}
     assert len(box.taken) == 1
 
 

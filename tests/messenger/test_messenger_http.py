@@ -110,7 +110,7 @@ async def test_a_provider_that_never_answers_leaves_an_unknown_end(tmp_path: Pat
         running_messenger(tmp_path, section(provider.url, timeout_s=1)) as messenger,
     ):
         (row,) = await messenger.submit(ACTOR, sms("+1"))
-        assert await messenger.journal.next_due_us(1) is None
+        assert await messenger.journal.next_due_us(1) == {}
     assert (row["state"], row["reason"]) == ("unknown", "no answer within 1 s")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -45,6 +45,7 @@ _FIELDS = (
     number("created_by"),
     flag("is_available"),
 )
+_is_queued = _columns.state == sa.literal_column("'queued'")  # as the partial index has it
 _JSON = ("recipients", "pending", "content", "request", "response")
 
 
@@ -97,36 +98,33 @@ class MessageJournal(CompanyRecords):
             await write_entries(connection, [_entry(actor, row) for row in rows], now)
             return rows, True
 
-    async def waiting(self, project_id: int) -> int:
-        """How many messages of a project have not ended."""
-        query = sa.select(sa.func.count()).where(_columns.project_id == project_id, _columns.state == "queued")
+    async def waiting(self, project_id: int, company_id: int) -> int:
+        """How many messages of a company have not ended that are a project's."""
+        is_own = _columns.project_id == project_id, _columns.company_id == company_id
+        query = sa.select(sa.func.count()).where(*is_own, _is_queued)
         async with self._database.reading() as connection:
             return int((await connection.execute(query)).scalar_one())
 
-    async def attempt_times(self, project_id: int, now: int) -> list[int]:
-        """The times (UTC microseconds) of a project's attempts within the last 60 seconds."""
-        query = sa.select(_columns.attempted_us).where(
+    async def attempt_times(self, project_id: int, now: int) -> list[tuple[int, int]]:
+        """The times (UTC microseconds) of a project's attempts within the last 60 seconds, and whose each was."""
+        query = sa.select(_columns.attempted_us, _columns.company_id).where(
             _columns.project_id == project_id, _columns.attempted_us > now - MINUTE_US
         )
         async with self._database.reading() as connection:
-            return [int(time) for time in (await connection.execute(query)).scalars()]
+            return [(row.attempted_us, row.company_id) for row in await connection.execute(query)]
 
-    async def next_due_us(self, project_id: int) -> int | None:
-        """When the next message of a project is due, in UTC microseconds; None where none waits."""
-        query = sa.select(sa.func.min(_columns.next_us)).where(
-            _columns.project_id == project_id, _columns.state == MessageState.QUEUED.value
-        )
+    async def next_due_us(self, project_id: int) -> dict[int, int]:
+        """When the next message of a project is due, in UTC microseconds, by company; of those that have any."""
         async with self._database.reading() as connection:
-            found: int | None = (await connection.execute(query)).scalar()
-        return found
+            found = (await connection.execute(_next_by_company(project_id))).all()
+        return {company_id: next_us for company_id, next_us in found if next_us is not None}
 
-    async def claim(self, project_id: int, now: int) -> tuple[Message, tuple[Attachment, ...]] | None:
-        """Takes the next message that is due and journals it as being sent; None where none is due."""
+    async def claim(self, project_id: int, company_id: int, now: int) -> tuple[Message, tuple[Attachment, ...]] | None:
+        """Takes a company's next message that is due and journals it as being sent; None where none is due."""
+        is_own = _columns.project_id == project_id, _columns.company_id == company_id
         due = (
             sa.select(MESSAGE)
-            .where(
-                _columns.project_id == project_id, _columns.state == MessageState.QUEUED.value, _columns.next_us <= now
-            )
+            .where(*is_own, _is_queued, _columns.next_us <= now)
             .order_by(_columns.next_us, _columns.id)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -183,6 +181,24 @@ class MessageJournal(CompanyRecords):
 
     async def _complete(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> list[Row]:
         return [_decoded(row) for row in rows]
+
+
+def _next_by_company(project_id: int) -> sa.Select[tuple[int, int]]:
+    """Company after company by the index, and the first of each: one with many costs no more than one with few."""
+
+    def least(name: str, *conditions: Callable[[Any], sa.ColumnElement[bool]]) -> sa.Select[tuple[int]]:
+        of = MESSAGE.alias().c
+        is_queued = of.state == sa.literal_column("'queued'")
+        return sa.select(sa.func.min(of[name])).where(
+            of.project_id == project_id, is_queued, *(condition(of) for condition in conditions)
+        )
+
+    first = sa.select(least("company_id").scalar_subquery().label("company_id"))
+    each = first.cte("companies", recursive=True)
+    following = least("company_id", lambda of: of.company_id > each.c.company_id).scalar_subquery()
+    each = each.union_all(sa.select(following).where(each.c.company_id.is_not(None)))
+    due = least("next_us", lambda of: of.company_id == each.c.company_id).scalar_subquery()
+    return sa.select(each.c.company_id, due).where(each.c.company_id.is_not(None))
 
 
 def _values(draft: MessageDraft, *, expires_us: int, now: int) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.message import PLATFORM_ENDED, Message, MessageChannel, Receipt
-from terrazzo.messenger.project_sender import ProjectSender, SenderStats
+from terrazzo.messenger.project_sender import (
+    OF_ALL_COMPANIES,
+    OF_ONE_COMPANY,
+    OF_WEBHOOKS,
+    ProjectSender,
+    SenderShares,
+    SenderStats,
+)
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import SendOutcome
@@ -39,7 +46,7 @@ class Messenger:
         projects: as configured, with their channels.
         tasks: runs what sends.
         webhooks: the channel of rules' webhooks.
-        queued_messages: how many messages of one project may wait.
+        queued_messages: how many messages of one company may wait in one project.
         attachment_bytes: how large the files of one message may be together.
         clock: UTC microseconds.
     """
@@ -70,12 +77,13 @@ class Messenger:
         """Journals messages that an earlier run was sending as ``unknown``, and starts to send what waits."""
         for project in self.projects.all():
             section = project.section
-            times = await self.journal.attempt_times(section.id, self._clock())
-            window = RateWindow(section.per_minute, times)
-            self._senders[section.id] = self._sender(section.id, project.channels, window, section.attempts)
+            attempts = await self.journal.attempt_times(section.id, self._clock())
+            window = RateWindow(section.per_minute, attempts)
+            shares = OF_ONE_COMPANY if section.company_id else OF_ALL_COMPANIES
+            self._senders[section.id] = self._sender(section.id, project.channels, window, section.attempts, shares)
         if self._webhooks is not None:
             channels = {"webhook": self._webhooks}
-            self._senders[WEBHOOKS] = self._sender(WEBHOOKS, channels, RateWindow(0), WEBHOOK_ATTEMPTS)
+            self._senders[WEBHOOKS] = self._sender(WEBHOOKS, channels, RateWindow(0), WEBHOOK_ATTEMPTS, OF_WEBHOOKS)
         await self.journal.drop_orphans([*self._senders], self._clock())
         for message in await self.journal.interrupted():
             await self._recover(message)
@@ -94,14 +102,15 @@ class Messenger:
 
         Raises:
             BadParameter: names the field.
-            Throttled: the project's rate limit is reached, or too many of its messages wait; nothing was journaled.
+            Throttled: the project's rate limit is reached, and the company had its share of it, or too many of the
+                company's messages wait; nothing was journaled.
             Conflict: the idempotency key was used for another message.
         """
         key = draft.idempotency_key
         if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
             raise BadParameter("idempotency_key", say("expected_printable", most=MAX_KEY))
         project = self.projects.find(draft.company_id, draft.project_id, draft.channel)
-        await self._check_room(project)
+        await self._check_room(project, draft.company_id)
         now, drafts = self._clock(), split(project, draft)
         expires_us = now + project.section.expiry_s * 1_000_000
         rows, is_new = await self.journal.submit(actor, drafts, expires_us=expires_us, now=now)
@@ -134,27 +143,33 @@ class Messenger:
                 self._waiters.pop(number, None)
         return [futures[row["id"]].result() if futures[row["id"]].done() else row for row in rows]
 
-    async def _check_room(self, project: Project) -> None:
+    async def _check_room(self, project: Project, company_id: int) -> None:
+        """Refuses what a company has no room for. Who has not had its share of the rate waits for its turn instead."""
         sender, now = self._senders[project.section.id], self._clock()
-        free_us = sender.window.free_us(now)
-        if free_us > now:
+        waiting, free_us = await self.journal.waiting(project.section.id, company_id), sender.window.free_us(now)
+        if free_us > now and not sender.window.has_share(company_id, waiting):
             self.stats.refused += 1
             limit = f"project {project.section.id} sends {project.section.per_minute} messages a minute at most"
             raise Throttled(say("messages_limit", limit=limit), (free_us - now) / 1e6)
-        if await self.journal.waiting(project.section.id) >= self._queued_messages:
+        if waiting >= self._queued_messages:
             self.stats.refused += 1
             raise Throttled(say("too_many_messages_waiting", most=self._queued_messages), _BUSY_S)
 
     async def _recover(self, message: Message) -> None:
         sender = self._senders.get(message.project_id)
         if sender is None:  # its project is no longer configured
-            sender = self._sender(message.project_id, {}, RateWindow(0), 1)
+            sender = self._sender(message.project_id, {}, RateWindow(0), 1, OF_ONE_COMPANY)
         _log.warning("message %s: %s", message.uid, PLATFORM_ENDED)
         receipt = Receipt(outcome=SendOutcome.UNKNOWN, reason=PLATFORM_ENDED, pending=message.pending)
         await sender.settle(message, receipt)
 
     def _sender(
-        self, number: int, channels: Mapping[str, MessageChannel], window: RateWindow, attempts: int
+        self,
+        number: int,
+        channels: Mapping[str, MessageChannel],
+        window: RateWindow,
+        attempts: int,
+        shares: SenderShares,
     ) -> ProjectSender:
         return ProjectSender(
             number,
@@ -162,6 +177,7 @@ class Messenger:
             journal=self.journal,
             tasks=self._tasks,
             window=window,
+            shares=shares,
             attempts=attempts,
             stats=self.stats,
             on_done=self._on_done,

@@ -1,9 +1,14 @@
-"""Sends one project's messages: in the order in which they are due, at the project's rate, a few at the same time."""
+"""Sends one project's messages: companies in turn, of each in the order in which they are due, at the project's rate.
+
+A few are sent at the same time. Where several companies send, one has a part of these at most: its receivers that
+hang keep nobody else's messages waiting.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -26,6 +31,8 @@ from terrazzo.messenger.message import (
     Receipt,
 )
 from terrazzo.messenger.rate import RateWindow
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 from terrazzo.ports.providers import Attachment, SendOutcome
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.retry import Attempts, Retry
@@ -33,7 +40,7 @@ from terrazzo.sparse_log import SparseLog
 
 _log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # messages of one project: one that hangs doesn't hold up all
+_MOST_SERVED = 10_000  # companies of which it is known when they had their last turns
 _NAP_S = 30.0  # at most, so that a clock that was set is noticed
 _GRACE_S = 2.0
 _DATABASE_AWAY = Retry(first_s=0.5, most_s=5.0)
@@ -46,6 +53,20 @@ _ENDS = {
     SendOutcome.FAILED: MessageState.FAILED,
     SendOutcome.UNKNOWN: MessageState.UNKNOWN,
 }
+
+
+class SenderShares(msgspec.Struct, frozen=True):
+    """How many messages are sent at the same time, and how many of one company: one that hangs doesn't hold up all."""
+
+    at_once: int
+    of_company: int
+
+
+OF_WEBHOOKS = SenderShares(16, 4)
+OF_ALL_COMPANIES = SenderShares(4, 3)
+"""Of a project that all companies share: all reach the same provider, who may not take many at a time."""
+
+OF_ONE_COMPANY = SenderShares(4, 4)
 
 
 class SenderStats(msgspec.Struct):
@@ -68,13 +89,14 @@ class _SendAttempt(msgspec.Struct):
 
 
 class ProjectSender:
-    """Sends the messages of one project, ``AT_ONCE`` at the same time.
+    """Sends the messages of one project.
 
     Args:
         project_id: of the project, or ``WEBHOOKS``.
         channels: the project's, by name.
         tasks: runs what sends.
         window: the project's rate limit.
+        shares: how many are sent at the same time.
         attempts: how often a message is tried at most.
         on_done: called after each attempt with the message's row as it is then.
         clock: UTC microseconds.
@@ -88,6 +110,7 @@ class ProjectSender:
         journal: MessageJournal,
         tasks: Tasks,
         window: RateWindow,
+        shares: SenderShares,
         attempts: int,
         stats: SenderStats,
         on_done: Callable[[Row], None],
@@ -95,6 +118,7 @@ class ProjectSender:
     ) -> None:
         self.project_id = project_id
         self.window = window
+        self._shares = shares
         self._channels = channels
         self._journal = journal
         self._supervisor = tasks
@@ -110,16 +134,18 @@ class ProjectSender:
         self._begun: set[int] = set()  # the tasks that have run before
         self._not_journaled: set[int] = set()  # messages whose end can't be; the next start finds them
         self._ended = asyncio.Event()  # an attempt has
+        self._served: OrderedDict[int, None] = OrderedDict()  # companies, by when they had their last turns
+        self._is_held_up = False  # a company has messages that are due, and as many under way as it may
         self._is_stopping = False
 
     def start(self) -> None:
-        """Starts ``AT_ONCE`` tasks that send."""
+        """Starts the tasks that send, one for each message that is sent at the same time."""
         project = "webhooks" if self.project_id == WEBHOOKS else str(self.project_id)
         self._tasks = {
             number: self._supervisor.spawn(
                 f"messenger {project}.{number}", partial(self._run, number), OnFailure.RESTART
             )
-            for number in range(1, AT_ONCE + 1)
+            for number in range(1, self._shares.at_once + 1)
         }
 
     async def stop(self) -> None:
@@ -158,22 +184,52 @@ class ProjectSender:
         while not self._is_stopping:
             async with self._turn:
                 self._under_way[number] = _SendAttempt(*await self._next())
-            await self._make(self._under_way[number])
-            await self._end(number)
+            begun = at_work.begin(Work("message", self._under_way[number].message.company_id))
+            try:
+                await self._make(self._under_way[number])
+                await self._end(number)
+            finally:
+                at_work.end(begun)
 
     async def _next(self) -> tuple[Message, tuple[Attachment, ...]]:
-        """The next message, once it is due and the rate allows it."""
+        """The next message of the company whose turn it is, once it is due and the rate allows it."""
         while True:
             self._wake.clear()
             now = self._clock()
-            due_us = await self._journal.next_due_us(self.project_id)
-            at_us = None if due_us is None else max(due_us, self.window.free_us(now))
-            if at_us is not None and at_us <= now:
-                claimed = await self._journal.claim(self.project_id, now)
+            due = self._without_held_up(await self._journal.next_due_us(self.project_id))
+            free_us = self.window.free_us(now)
+            company_id = self._whose_turn(due, now) if free_us <= now else None
+            if company_id is not None:
+                claimed = await self._journal.claim(self.project_id, company_id, now)
                 if claimed is not None:
-                    self.window.take(now)
+                    self.window.take(now, company_id)
+                    self._serve(company_id)
                     return claimed
-            await self._nap(_NAP_S if at_us is None else (at_us - now) / 1e6)
+            at_us = max(min(due.values(), default=now + int(_NAP_S * 1e6)), free_us)
+            await self._nap((at_us - now) / 1e6)
+
+    def _without_held_up(self, due: Mapping[int, int]) -> dict[int, int]:
+        """When companies are due, without those that have as many attempts under way as they may."""
+        under_way = Counter(each.message.company_id for each in self._under_way.values())
+        free = {
+            company_id: at_us for company_id, at_us in due.items() if under_way[company_id] < self._shares.of_company
+        }
+        self._is_held_up = len(free) < len(due)
+        return free
+
+    def _whose_turn(self, due: Mapping[int, int], now: int) -> int | None:
+        """Of the companies that have a message that is due, the one that has waited longest for a turn."""
+        ready = {company_id: at_us for company_id, at_us in due.items() if at_us <= now}
+        new = [company_id for company_id in ready if company_id not in self._served]
+        if new:
+            return min(new, key=ready.__getitem__)
+        return next((company_id for company_id in self._served if company_id in ready), None)
+
+    def _serve(self, company_id: int) -> None:
+        self._served[company_id] = None
+        self._served.move_to_end(company_id)
+        if len(self._served) > _MOST_SERVED:
+            self._served.popitem(last=False)
 
     async def _nap(self, nap_s: float) -> None:
         try:
@@ -202,6 +258,8 @@ class ProjectSender:
     def _forget(self, number: int) -> None:
         del self._under_way[number]
         self._ended.set()
+        if self._is_held_up:
+            self._wake.set()
 
     async def _put_back(self) -> None:
         """Queues messages again that a task had claimed when it failed before the attempt."""

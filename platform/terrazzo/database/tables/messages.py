@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from terrazzo.database.entity import METADATA
 from terrazzo.database.field import BIG
+from terrazzo.database.partial_index import where
 
 MESSAGE = sa.Table(
     "message",
@@ -41,6 +42,7 @@ MESSAGE = sa.Table(
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "company_id", "idempotency_key"),
     sa.Index(None, "project_id", "state", "next_us"),
+    sa.Index("ix_message_queued", "project_id", "company_id", "next_us", **where("state = 'queued'")),
     sa.Index(None, "project_id", "attempted_us"),
     sqlite_autoincrement=True,
 )

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from msgspec import structs
+
 from terrazzo.company_turns import CompanyTurns
 from terrazzo.ports import at_work
 from terrazzo.ports.store import (
@@ -115,7 +117,7 @@ class InfluxStore:
 
     def stats(self) -> StoreStats:
         """Counters of what was spooled, sent and refused for good, and what waits now."""
-        return self._writer.stats()
+        return structs.replace(self._writer.stats(), refused_queries=self._turns.refused)
 
     def kept(self) -> Mapping[int, tuple[int, int]]:
         """Nothing: a server keeps what it read."""

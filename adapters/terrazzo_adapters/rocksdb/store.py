@@ -136,6 +136,7 @@ class RocksStore(Queries):
             damaged_segments=len(damaged),
             segment_cache_hits=kept.hits,
             segment_cache_misses=kept.misses,
+            refused_queries=self._readers.refused,
         )
 
     def kept(self) -> Mapping[int, tuple[int, int]]:

@@ -164,7 +164,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   signature_wrong: "签名错误",
   attachment_wrong: "EmailFile：{reason}",
   reading_took_too_long: "耗时超过 {limit}，请减少请求量",
-  answers_to_take: "贵公司尚有 {bytes} 字节的应答未取走（limits.company_answer_bytes）",
+  answers_to_take: "贵公司尚有 {bytes} 字节的应答未取走（{key}）",
   unknown_field_near: "未知字段；您是指 {near} 吗？",
   unknown_field: "未知字段",
   action_of_address: "地址中为 {address}，请求体中为 {body}",

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from terrazzo.listeners import Listeners
 
 PREFIX = "limit_"
 """What the fields of a company's record begin with; then the name of a limit as in ``limits.company_<name>``."""
-NAMES = ("records", "record_bytes", "files", "file_bytes", "events", "event_bytes", "publish_per_second")
+NAMES = (
+    "records",
+    "record_bytes",
+    "files",
+    "file_bytes",
+    "events",
+    "event_bytes",
+    "publish_per_second",
+    "api_keys",
+    "authorities",
+    "rules",
+    "rule_conditions",
+    "rule_commands_per_hour",
+    "queued_messages",
+    "queued_bytes",
+    "subscriptions",
+    "retained_messages",
+    "retained_bytes",
+    "answer_bytes",
+)
 
 
 class Limit(NamedTuple):
@@ -49,6 +68,10 @@ class CompanyLimits:
         if own and (own < configured or configured == off):
             return Limit(own, f"{PREFIX}{name} of the company's record")
         return Limit(configured, f"limits.company_{name}")
+
+    def of(self, name: str, configured: int) -> Callable[[int], Limit]:
+        """``limit`` by the company's id alone."""
+        return lambda company_id: self.limit(company_id, name, configured)
 
     def companies(self) -> list[int]:
         """Those that have some."""

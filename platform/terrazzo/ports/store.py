@@ -149,6 +149,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     damaged_segments: int = 0  # of those that were read
     segment_cache_hits: int = 0  # parts of segments that were decoded already
     segment_cache_misses: int = 0  # that had to be
+    refused_queries: int = 0  # as too many of a company waited already
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 

@@ -41,5 +41,6 @@ REVISIONS = (
     "0056",
     "0057",
     "0058",
+    "0060",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -99,6 +99,7 @@ async def new_services(
         analysis=await _open_analysis(config, lifetime, store, metadata, clock),
         audit=metadata.audit,
         limits=config.limits,
+        own_limits=metadata.own_limits,
         zone=config.zone,
         version=build_info().version,
         session_s=config.auth.token_hours * 3_600,

@@ -292,7 +292,7 @@ ADDED |= {"limit_publish_per_second": 0, "reason": dict}
 ADDED |= {f"limit_rule{kind}": 0 for kind in ("s", "_conditions", "_commands_per_hour")}
 ADDED |= {f"limit_{kind}": 0 for kind in ("api_keys", "authorities", "subscriptions", "answer_bytes")}
 ADDED |= {f"limit_{kind}_{unit}": 0 for kind in ("queued", "retained") for unit in ("messages", "bytes")}
-ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit")}
+ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit", "series")}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 
 

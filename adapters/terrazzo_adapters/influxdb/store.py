@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -338,14 +338,14 @@ class InfluxStore:
         kind_of(series)
         return await self._writer.replace(series, start_us, end_us, records, given)
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``.
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us``; ``series``: of these alone.
 
         Raises:
             StoreUnavailable: the server is away, or it is InfluxDB 3, which has no DELETE.
         """
         await self._writer.settle()
-        await self._writer.drop_before(time_us)
+        await self._writer.drop_before(time_us, series)
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""

@@ -43,6 +43,7 @@ function days(): [string, string][] {
     ["retention_commands", t(w.commandDays)],
     ["retention_messages", t(w.messageDays)],
     ["retention_audit", t(w.auditDays)],
+    ["retention_series", t(w.seriesDays)],
   ];
 }
 

@@ -47,6 +47,7 @@ export const w = words({
   labelDays: ["Days of closed labels (0: as the platform has it)", "已关闭标签保留天数（0：按平台设置）"],
   commandDays: ["Days of commands (0: as the platform has it)", "命令保留天数（0：按平台设置）"],
   messageDays: ["Days of messages (0: as the platform has it)", "消息保留天数（0：按平台设置）"],
+  seriesDays: ["Days of reports and objects' records (0: as the platform has it)", "上报和对象记录保留天数（0：按平台设置）"],
   ownLimits: ["Limits of its own", "单独设置上限"],
   ownLimitsHint: ["Less than the platform allows each company, never more. 0: as the platform has it.", "只能低于平台对每家公司的上限。0：按平台设置。"],
   mostRecords: ["Records of each kind", "每类记录数"],

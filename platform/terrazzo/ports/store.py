@@ -21,7 +21,7 @@ from, so that a reader of notes after a crash knows exactly what the records say
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -345,8 +345,12 @@ class TimeSeriesStore(Protocol):
     def is_replaceable(self) -> bool:
         """Whether ``replace`` works with this store, as far as is known before it was reached for the first time."""
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us`` (retention)."""
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us`` (retention).
+
+        Args:
+            series: of these alone, where they are there; None: of all.
+        """
 
     async def check(self) -> None:
         """Returns if the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""

@@ -119,6 +119,7 @@ MEANINGS = {
     "retention_events": "the same of events",
     "retention_labels": "the same of closed labels",
     "retention_messages": "the same of messages",
+    "retention_series": "the same of what its terminals report, and of its objects' records (store.retention_days)",
     "retries": "how often a terminal is tried again",
     "rsa_privatekey": "RSA private key, PEM",
     "schedule": "times of day, {at, days}",

@@ -137,7 +137,7 @@ def _objects(**rules: Any) -> Field:
     return structure("object_list", read=read_key_list, check=check_key_list, **rules)
 
 
-KEPT_KINDS = ("events", "labels", "commands", "messages", "audit")
+KEPT_KINDS = ("events", "labels", "commands", "messages", "audit", "series")
 """Of what companies' records say for how many days it is kept: ``retention_<kind>``."""
 
 COMPANY = define(

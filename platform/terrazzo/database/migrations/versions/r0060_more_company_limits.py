@@ -20,6 +20,7 @@ _NAMES = (
     "limit_retained_messages",
     "limit_retained_bytes",
     "limit_answer_bytes",
+    "retention_series",
 )
 
 

@@ -20,7 +20,7 @@ from .message import ApplicationMessage, PublishProperties, TrackedMessage
 from .owner_memory import OwnerMemory
 from .refusals import Cause, OnRefused, Refusal
 from .scheduling.turns import Steps
-from .settings import BrokerSettings
+from .settings import BrokerSettings, OwnerLimits
 from .storage import MemoryStorage, Storage
 from .sys_topics import sys_topics
 from .tasks import OnFailure, RestartingTasks, Task, Tasks
@@ -250,9 +250,9 @@ class Broker:
         core.turns.start(owner, steps())
         return sum(heard_by)
 
-    def limit_owner(self, owner: str, publish_per_second: int) -> None:
-        """Gives an owner's clients together a limit of their own; 0: the settings' one."""
-        self.core.publish_pace.limit_owner(owner, publish_per_second)
+    def limit_owner(self, owner: str, limits: OwnerLimits | None) -> None:
+        """Gives an owner's clients limits of their own from now on; None: the settings' ones. What is there stays."""
+        self.core.limit_owner(owner, limits)
 
     def end_retained(self, owner: str, prefix: str) -> None:
         """Ends an owner's retained messages on the topic ``prefix`` and below it: nobody gets them any more, and they

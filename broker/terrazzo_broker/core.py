@@ -26,7 +26,7 @@ from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
 from .refusals import Cause, OnRefused, Refusal
 from .scheduling.turns import Steps, Turns
-from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings
+from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings, OwnerLimits
 from .stats import Stats
 from .storage import Storage
 from .tasks import PeerTasks
@@ -82,6 +82,7 @@ class BrokerCore:
         self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
         self._loop_name = ""
         self.retained.ledger.limits = _retained_limits(settings)
+        self._own_limits: dict[str, OwnerLimits] = {}
         storage.restore(settings, self.stats, self.tree, owners, self.turns)
         self._subscribed: Counter[str] = Counter()  # subscriptions by owner
         self.on_filter: OnFilter | None = None
@@ -99,6 +100,25 @@ class BrokerCore:
         """The connected client of this id; None where it is not connected."""
         session = self.sessions.get(client_id)
         return session.connection.client if session is not None and session.connection is not None else None
+
+    # Owners
+
+    def limits_of(self, owner: str) -> OwnerLimits:
+        """What an owner's clients may have together."""
+        return self._own_limits.get(owner) or self.settings.owner_limits
+
+    def limit_owner(self, owner: str, limits: OwnerLimits | None) -> None:
+        """Gives an owner limits of its own from now on; None: those of all. What is there already stays."""
+        own, ledger = limits or self.settings.owner_limits, self.retained.ledger
+        if limits is None:
+            self._own_limits.pop(owner, None)
+            ledger.own_limits.pop(owner, None)
+        else:
+            self._own_limits[owner] = limits
+            memory_bytes = self.settings.owner_retained_memory_bytes
+            ledger.own_limits[owner] = RetainedSize(own.retained_messages, own.retained_bytes, memory_bytes)
+        self.publish_pace.limit_owner(owner, 0 if limits is None else limits.publish_per_second)
+        self.storage.queues.limit(owner, own)
 
     # Bridges
 
@@ -203,7 +223,7 @@ class BrokerCore:
 
     def may_subscribe(self, owner: str) -> bool:
         """Whether an owner's clients may have one more subscription."""
-        if self._subscribed[owner] < self.settings.owner_subscriptions:
+        if self._subscribed[owner] < self.limits_of(owner).subscriptions:
             return True
         self.stats.limited_subscriptions += 1
         log.warning(

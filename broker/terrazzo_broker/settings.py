@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .peer_address import TrustedProxies
 
@@ -29,6 +30,17 @@ _COUNTS = (
     "client_retained_messages",
     "client_retained_bytes",
 )
+
+
+class OwnerLimits(NamedTuple):
+    """What the clients of one owner may have together, where several share a broker."""
+
+    publish_per_second: int  # 0 is off
+    queued_messages: int  # in all their sessions
+    queued_bytes: int
+    subscriptions: int
+    retained_messages: int
+    retained_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,11 @@ class BrokerSettings:
     connect_timeout_s: float = 10.0  # from the TCP connection to the CONNACK
     sweep_interval_s: float = 0.5  # keep-alive, session expiry and will delay are looked at this often
     sys_interval_s: float = 10.0  # between updates of $SYS, 0 is off
+
+    @property
+    def owner_limits(self) -> OwnerLimits:
+        """What the clients of an owner may have that has no limits of its own."""
+        return OwnerLimits(*[getattr(self, f"owner_{name}") for name in OwnerLimits._fields])
 
     def __post_init__(self) -> None:
         _within(self, "packet_bytes", 64, 268_435_460)

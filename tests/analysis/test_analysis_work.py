@@ -156,7 +156,7 @@ async def test_results_outlive_the_records(stand: AnalysisStand) -> None:
     script = await stand.start("statistics", [object_id], COUNT)
     await stand.analysis.work()
     before = await stand.periods(script, 1)
-    await stand.open_analysis(retention_us=2 * HOUR_US)
+    await stand.open_analysis(retention_us=lambda _: 2 * HOUR_US)
     await stand.store.drop_before(stand.now_us - 2 * HOUR_US)
     await stand.analysis.recompute(SYSTEM, script, [object_id], BEGIN_US, stand.now_us)
     await stand.analysis.work()

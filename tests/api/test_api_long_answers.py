@@ -23,6 +23,7 @@ from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long, is_few, i
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history.topic_selection import TopicSelection
 from terrazzo.errors import BadParameter, Throttled
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
 from terrazzo_broker.topics.names import is_topic_filter, matches
@@ -178,7 +179,7 @@ async def test_small_records_beside_large_ones_are_made_in_turns() -> None:
 
 def test_answers_that_are_not_taken_count_for_their_company() -> None:
     set_aside()
-    unread = UnreadAnswers(most_bytes=100_000, of_company=200_000)
+    unread = UnreadAnswers(most_bytes=100_000, of_company=lambda _: Limit(200_000, "limits.company_answer_bytes"))
     held = [Answer(b"x" * 90_000) for _ in range(2)]
     for each in held:
         unread.keep(each, 1)

@@ -195,3 +195,37 @@ async def test_who_has_enough_in_memory_gets_long_messages_one_by_one(dial: Any,
         assert await publish(senders["a"], "t/a", bytes(9_000)) == 0
         running.broker.memory.refuse(set())
         assert await publish(senders["a"], "t/a", bytes(9_000)) == 0
+
+
+async def test_an_owner_keeps_less_in_the_broker_from_now_on(start: Any, dial: Any) -> None:
+    running = await start(RecordingHooks(verdict=owner_of))
+    ours, theirs = await dial("a-1", port=running.port), await dial("b-1", port=running.port)
+    await leave_subscribed(running, dial, "a-2", "b-2")
+    for peer in (ours, theirs):
+        await peer.subscribe(("1", 0), ("2", 0))
+    few = running.broker.settings.owner_limits._replace(subscriptions=3, queued_messages=2, retained_messages=1)
+    running.broker.limit_owner("a", few)
+    assert await subscribed(ours, "2", "3") == [0, QUOTA_EXCEEDED], "what is there already stays"
+    assert [await publish(ours, "t/a-2") for _ in range(3)] == [0, 0, QUOTA_EXCEEDED]
+    for topic in ("r/1", "r/2"):
+        await retain(ours, topic)
+        await retain(theirs, topic + "/theirs")
+    assert running.broker.retained.count == 3
+    assert await subscribed(theirs, "3") == [0]
+    assert [await publish(theirs, "t/b-2") for _ in range(3)] == [0, 0, 0]
+    running.broker.limit_owner("a", None)
+    assert await subscribed(ours, "3") == [0]
+    assert await publish(ours, "t/a-2") == 0
+    await retain(ours, "r/2")
+    assert running.broker.retained.count == 4
+
+
+async def subscribed(client: RawClient, *filters: str) -> list[int]:
+    """The reason codes of a SUBACK."""
+    return [int(code) for code in (await client.subscribe(*((each, 0) for each in filters))).reason_codes]
+
+
+async def retain(client: RawClient, topic: str) -> None:
+    """Publishes a retained message, and waits for the PUBACK."""
+    client.publish(topic, b"x", qos=1, packet_id=4, retain=True)
+    await client.receive()

@@ -102,10 +102,12 @@ async def test_a_companys_own_limit_is_named_as_its_own(database: Database, tmp_
     await fill(stand)
     company = stand.first.company_id
     row = await stand.entities.companies.item(ROOT, company)
-    await stand.entities.companies.update(ROOT, row["uid"], {"limit_files": 1, "limit_events": 2})
+    await stand.entities.companies.update(ROOT, row["uid"], {"limit_files": 1, "limit_events": 2, "limit_rules": 1})
     assert await find_excesses(database, LimitsSection()) == [
         f"company {company} has 3 files, more than its own limit_files = 1{STAYS}",
         f"company {company} has 3 rows of event, more than its own limit_events = 2{STAYS}",
+        f"company {company} has 2 started rules about terminals, objects and times,"
+        f" more than its own limit_rules = 1{STAYS}",
     ]
 
 

@@ -16,6 +16,7 @@ from terrazzo.replication.frame import (
     Assembly,
     Began,
     Dropped,
+    DroppedSeries,
     Frame,
     Operation,
     appended,
@@ -45,6 +46,7 @@ operations = st.one_of(
     st.builds(appended, records, notes),
     replacements(),
     st.builds(Dropped, times),
+    st.builds(DroppedSeries, times, st.lists(names)),
 )
 
 

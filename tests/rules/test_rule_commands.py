@@ -17,6 +17,7 @@ from watch_stand import ROOT, Stand, watched_company
 from terrazzo.database.port import Conditions
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
+from terrazzo.metadata.company_limits import NAMES, PREFIX
 from terrazzo.rules import command_store
 from terrazzo.rules.command_store import RuleCommandRecords, command_rows
 from terrazzo.rules.schedule import next_run_us, runs_between, runs_of
@@ -167,6 +168,16 @@ async def test_a_rule_and_a_company_give_so_many_commands_an_hour(stand: Stand) 
     await stand.happen(tank)
     await stand.settle()
     assert len(await stand.commands()) == 9
+    no_limits = dict.fromkeys((PREFIX + name for name in NAMES), 0)
+    stand.own.put(stand.actor.company_id, {**no_limits, "limit_rule_commands_per_hour": 3})
+    stand.now += 1_000_000
+    for _ in range(2):
+        await stand.happen(tank)
+        await stand.settle()
+        stand.now += 1_000_000
+    assert len(await stand.commands()) == 10, "by the company's own record"
+    reasons = [json.loads(each["after"])["reason"] for each in await stand.audited("command_refused")]
+    assert "(limit_rule_commands_per_hour of the company's record)" in str(reasons)
 
 
 @only_sqlite

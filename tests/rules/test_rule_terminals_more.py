@@ -14,6 +14,7 @@ from mail_server import MailBox, MailServer
 from messenger.messenger_rig import section_of
 from terrazzo.domain.refusals.entry import RefusalEntry, ToldRefusal
 from terrazzo.errors import BadParameter, QuotaExceeded, Unavailable
+from terrazzo.metadata.company_limits import NAMES, PREFIX
 from terrazzo.times import parse_time
 from waiting import until
 
@@ -133,7 +134,8 @@ async def test_what_is_disabled_deleted_or_stopped_ends_without_a_word(stand: St
 
 async def test_a_company_has_so_many_rules_and_open_conditions(stand: Stand, receiver: Receiver) -> None:
     await stand.terminals(10)
-    stand.watch._most_of_company = 6
+    no_limits = dict.fromkeys((PREFIX + name for name in NAMES), 0)
+    stand.own.put(stand.actor.company_id, {**no_limits, "limit_rule_conditions": 6})
     stand.entities.rules.of_company = 2
     await stand.rule(**AWAY, **receiver.hook)
     await stand.rule(name="events", kinds=["event"], **receiver.hook)

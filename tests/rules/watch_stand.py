@@ -29,6 +29,7 @@ from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
+from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
@@ -60,6 +61,7 @@ class Stand:
         self.config = ""
         self.tasks = new_tasks()
         self.most_of_company = 100_000
+        self.own = CompanyLimits()
         self.messages_per_hour = 1_000
         self.commands_of_company = 10_000
         self.section = MessengerSection(allow_private=("127.0.0.0/8",))
@@ -113,7 +115,7 @@ class Stand:
             self.presence,  # type: ignore[arg-type] - it is asked for presences alone
             on_notices=self._on_notices,
             tasks=_NoTasks(),
-            most_of_company=self.most_of_company,
+            most_of_company=lambda company_id: self.own.limit(company_id, "rule_conditions", self.most_of_company),
             clock=self.clock,
         )
         self.dispatcher = CommandDispatcher(
@@ -130,7 +132,7 @@ class Stand:
             Pusher(self.dispatcher, self.entities, self.registry),
             tasks=_NoTasks(),
             zone=self.zone,
-            of_company=self.commands_of_company,
+            of_company=self.own.of("rule_commands_per_hour", self.commands_of_company),
             on_notices=self._on_notices,
             clock=self.clock,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, insort
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -133,9 +133,11 @@ class SimStore:
         for place in range(0, len(found), _PIECE):
             yield found[place : place + _PIECE]
 
-    async def drop_before(self, time_us: int) -> None:
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
         """Retention."""
-        for kept in self._image.series.values():
+        for name, kept in self._image.series.items():
+            if series is not None and name not in series:
+                continue
             del kept[: bisect_left(kept, (time_us,))]
 
     async def check(self) -> None:

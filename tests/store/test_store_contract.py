@@ -155,6 +155,21 @@ async def test_retention_forgets_what_is_earlier(store):
     assert await store.series("") == ["g/T1/r", "m/1"]
 
 
+async def test_retention_of_some_series_leaves_the_others(store):
+    first = [record(T0 + number * HOUR // 3, number) for number in range(12)]
+    second = [record(each.time_us, number, "g/T2/r") for number, each in enumerate(first)]
+    await store.append(
+        [*first, *second, record(T0, 50, "g/T3/r"), record(T0, 51, "m/1"), record(T0 + 5 * HOUR, 52, "m/1")]
+    )
+    await store.drop_before(first[7].time_us, series=["g/T1/r", "g/T3/r", "m/1", "m/9"])
+    assert await store.page(["g/T1/r"], 0, T0 + 99 * HOUR, offset=0, limit=20) == Page(first[:6:-1], 5)
+    assert await store.page(["g/T2/r"], 0, T0 + 99 * HOUR, offset=0, limit=20) == Page(second[::-1], 12)
+    assert (await store.page(["m/1"], 0, T0 + 99 * HOUR, offset=0, limit=20)).total == 1
+    assert await store.series("") == ["g/T1/r", "g/T2/r", "m/1"]
+    await store.drop_before(first[7].time_us, series=[])
+    assert (await store.page(["g/T2/r"], 0, T0 + 99 * HOUR, offset=0, limit=20)).total == 12
+
+
 async def test_a_record_older_than_the_last_retention_is_taken_again(store):
     await store.append([record(T0, 1)])
     await store.drop_before(T0 + 1)

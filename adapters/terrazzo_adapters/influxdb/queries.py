@@ -7,7 +7,7 @@ group lies across the edge of a page, the whole group is read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from terrazzo.ports.store import Page, Record, StoreUnavailable
@@ -306,16 +306,30 @@ def _narrowed(kind: SeriesKind, prefix: str) -> str:
     return f" WHERE {identifier(tag)} = {literal(tag_values(prefix)[tag])}"
 
 
-async def drop_before(server: Server, time_us: int) -> None:
-    """Deletes all records earlier than ``time_us``."""
+async def drop_before(server: Server, time_us: int, series: Collection[str] | None) -> None:
+    """Deletes all records earlier than ``time_us``; ``series``: of these alone."""
     if server.generation >= 3:
         raise StoreUnavailable("InfluxDB 3 has no DELETE: give the database a retention period instead")
     ns = min(max(time_us, 0), LATEST_US) * 1000
     for kind in KINDS:
+        names = None if series is None else await _older(server, kind, ns) & {*series}
+        if names is not None and not names:
+            continue
         kept = await _heads(server, kind, ns)
-        await server.query(f'DELETE FROM "{kind.measurement}" WHERE time < {ns}')  # a name of ours  # nosec B608
+        if names is None:
+            await server.query(f'DELETE FROM "{kind.measurement}" WHERE time < {ns}')  # a name of ours  # nosec B608
+        else:
+            for name in sorted(names):
+                await delete(server, name, 0, time_us - 1)
         if lost := kept - await _heads(server, kind, ns):
             await bring_back(server, lost, ns)
+
+
+async def _older(server: Server, kind: SeriesKind, ns: int) -> set[str]:
+    """The series of a kind that have records earlier than a time."""
+    tags = ", ".join(f'"{tag}"' for tag in kind.tags)
+    statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" WHERE time < {ns} GROUP BY {tags}'  # nosec B608
+    return {series_name(kind, series.get("tags", {})) for series in await server.query(statement)}
 
 
 async def delete(server: Server, series: str, start_us: int, end_us: int) -> None:

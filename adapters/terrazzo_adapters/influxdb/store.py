@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from msgspec import structs
 
 from terrazzo.company_turns import CompanyTurns
 from terrazzo.ports import at_work
@@ -115,7 +117,7 @@ class InfluxStore:
 
     def stats(self) -> StoreStats:
         """Counters of what was spooled, sent and refused for good, and what waits now."""
-        return self._writer.stats()
+        return structs.replace(self._writer.stats(), refused_queries=self._turns.refused)
 
     def kept(self) -> Mapping[int, tuple[int, int]]:
         """Nothing: a server keeps what it read."""
@@ -336,14 +338,14 @@ class InfluxStore:
         kind_of(series)
         return await self._writer.replace(series, start_us, end_us, records, given)
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``.
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us``; ``series``: of these alone.
 
         Raises:
             StoreUnavailable: the server is away, or it is InfluxDB 3, which has no DELETE.
         """
         await self._writer.settle()
-        await self._writer.drop_before(time_us)
+        await self._writer.drop_before(time_us, series)
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""

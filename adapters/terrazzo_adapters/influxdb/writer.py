@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -290,10 +290,10 @@ class InfluxWriter:
             await self._in_thread(self._spool.remove_replacement)
             self._spool.replacement = None
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``; after ``settle``."""
+    async def drop_before(self, time_us: int, series: Collection[str] | None) -> None:
+        """Deletes all records earlier than ``time_us``, of these series alone if there are any; after ``settle``."""
         async with self._deleting:
-            await queries.drop_before(self._server, time_us)
+            await queries.drop_before(self._server, time_us, series)
 
     # Closing
 

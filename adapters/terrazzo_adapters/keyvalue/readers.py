@@ -64,6 +64,7 @@ class Readers:
     def __init__(self, name: str, *, threads: int, of_company: int, waiting: int) -> None:
         self._name = name
         self._most_threads = threads
+        self.refused = 0  # queries, as too many of their company waited
         self._of_company = of_company
         self._most_waiting = waiting
         self._lock = Lock()  # of all that follows, but for what is answered
@@ -87,6 +88,7 @@ class Readers:
             if waiting is None:
                 waiting = self._waiting[company_id] = deque()
             elif len(waiting) >= self._most_waiting:
+                self.refused += 1
                 info = f"queries of the store: {len(waiting)} of your company wait already"
                 raise Throttled(info, _RETRY_AFTER_S)
             waiting.append(_Query(answer, work))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -132,12 +132,19 @@ class Engine:
     def _stored_count(self, slot: SeriesHour) -> int:
         return parse_number(self.database.rdict.get(counter_key(slot)))
 
-    def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``, and series that have no others. Raises as ``append``."""
+    def drop_before(self, time_us: int, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us``, and series that have no others. Raises as ``append``.
+
+        ``series``: of these alone; where they have none that is so early, nothing is written.
+        """
         self._ensure_open()
         time_us = min(max(time_us, 0), LATEST_US + 1)
         try:
-            expired = self.database.read(find_expired, self._catalogue.ids, time_us)
+            known = self._catalogue.ids
+            ids = known if series is None else {name: known[name] for name in series if name in known}
+            expired = self.database.read(find_expired, ids, time_us)
+            if series is not None and not expired:
+                return
             with self.recent.removing():
                 self.database.commit(lambda batch: fill_drop(batch, expired, time_us))
         except StoreUnavailable as error:

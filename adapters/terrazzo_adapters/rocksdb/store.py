@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
@@ -39,6 +39,7 @@ _MOST_WAITING = 100_000  # queries of a company; there are far fewer requests an
 _LOOK_S = 5.0  # between looks for hours whose columns are to be made
 _QUIET_S = 30.0
 _IDLE_S = 600.0
+_DROPPED_AT_ONCE = 100  # series, for which others' commits wait some milliseconds
 _SETTLED_S = 10.0  # after the opening: whoever starts has other things to do
 
 
@@ -136,6 +137,7 @@ class RocksStore(Queries):
             damaged_segments=len(damaged),
             segment_cache_hits=kept.hits,
             segment_cache_misses=kept.misses,
+            refused_queries=self._readers.refused,
         )
 
     def kept(self) -> Mapping[int, tuple[int, int]]:
@@ -165,9 +167,18 @@ class RocksStore(Queries):
         """
         return await self._run(self._writer, self._replace, series, start_us, end_us, records, given=given)
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``; disk space is freed as RocksDB compacts."""
-        await self._run(self._writer, self._drop_before, time_us)
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us``; disk space is freed as RocksDB compacts.
+
+        ``series``: of these alone, some at a time, so that commits have their turn between.
+        """
+        if series is None:
+            await self._run(self._writer, self._drop_before, time_us, None)
+            return
+        names = list(series)
+        for start in range(0, len(names), _DROPPED_AT_ONCE):
+            some = names[start : start + _DROPPED_AT_ONCE]
+            await self._run(self._writer, self._drop_before, time_us, some)
 
     async def check(self) -> None:
         """Checks by a synced write that it accepts work."""
@@ -253,9 +264,9 @@ class RocksStore(Queries):
         finally:
             self._newest.forget()
 
-    def _drop_before(self, time_us: int) -> None:
+    def _drop_before(self, time_us: int, series: Collection[str] | None) -> None:
         try:
-            self._engine.drop_before(time_us)
+            self._engine.drop_before(time_us, series)
         finally:
             self._newest.forget()
 

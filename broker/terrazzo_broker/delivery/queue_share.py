@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..limited_log import limited_logger
-from ..settings import NO_LIMIT, BrokerSettings
+from ..settings import NO_LIMIT, BrokerSettings, OwnerLimits
 
 log = limited_logger("terrazzo_broker.queues")
 
@@ -51,10 +51,11 @@ class QueueShare:
 class QueueShares:
     """The shares of all owners."""
 
-    __slots__ = ("_shares",)
+    __slots__ = ("_own", "_shares")
 
     def __init__(self) -> None:
         self._shares: dict[str, QueueShare] = {}
+        self._own: dict[str, OwnerLimits] = {}
 
     def __iter__(self) -> Iterator[QueueShare]:
         return iter(self._shares.values())
@@ -63,10 +64,21 @@ class QueueShares:
         """An owner's share."""
         share = self._shares.get(owner)
         if share is None:
-            most = {"most_messages": settings.owner_queued_messages, "most_bytes": settings.owner_queued_bytes}
-            share = self._shares[owner] = QueueShare(owner, **most)
+            share = self._shares[owner] = QueueShare(owner)
+            _limit(share, self._own.get(owner) or settings.owner_limits)
         return share
+
+    def limit(self, owner: str, limits: OwnerLimits) -> None:
+        """Gives an owner's share limits of its own; what waits already stays."""
+        self._own[owner] = limits
+        share = self._shares.get(owner)
+        if share is not None:
+            _limit(share, limits)
 
     def over(self) -> list[str]:
         """The owners that have more waiting than they may."""
         return [owner for owner, share in self._shares.items() if share.is_over]
+
+
+def _limit(share: QueueShare, limits: OwnerLimits) -> None:
+    share.most_messages, share.most_bytes = limits.queued_messages, limits.queued_bytes

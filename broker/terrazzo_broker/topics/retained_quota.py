@@ -54,11 +54,12 @@ class Source(NamedTuple):
 class RetainedLedger:
     """Counts the retained messages of one broker. What is for everybody is the broker's own and isn't counted."""
 
-    __slots__ = ("_used", "closed", "limits", "own_clients")
+    __slots__ = ("_used", "closed", "limits", "own_clients", "own_limits")
 
     def __init__(self) -> None:
         self.own_clients: set[str] = set()  # publishers of the embedding program: they have their owner's share
         self.limits = RetainedLimits()
+        self.own_limits: dict[str, RetainedSize] = {}  # of owners that have another than all
         self.closed: frozenset[str] = frozenset()  # owners that have enough in memory: nothing of theirs grows
         self._used: dict[_Scope, RetainedSize] = {}
 
@@ -108,7 +109,9 @@ class RetainedLedger:
     def _limit(self, scope: _Scope) -> RetainedSize:
         if len(scope) == 2 and scope[1] in self.own_clients:
             return _UNLIMITED
-        return (self.limits.broker, self.limits.owner, self.limits.client)[len(scope)]
+        if len(scope) == 1:
+            return self.own_limits.get(scope[0], self.limits.owner)
+        return self.limits.client if scope else self.limits.broker
 
 
 def _excess(used: RetainedSize, limit: RetainedSize, grown: RetainedSize) -> str:

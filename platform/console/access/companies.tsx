@@ -1,7 +1,7 @@
 /** Companies, for super users: opening, closing, what they must hold to. */
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Empty, Name, Tag } from "../parts/basics.tsx";
-import { FormDialog, type FormField, type Values } from "../parts/forms.tsx";
+import { FormDialog } from "../parts/forms.tsx";
 import { orderBy, RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { call, page } from "../shell/api.ts";
@@ -9,6 +9,7 @@ import { useAsked } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
+import { companyFields, companySent, companyValues } from "./company-fields.ts";
 import { w } from "./words.ts";
 
 type Company = RowOf<Result<"get_company_list">>;
@@ -70,11 +71,11 @@ export function Companies() {
         <FormDialog
           title={dialog === "new" ? t(w.addCompany) : t(w.editCompany, { name: dialog.name.slice(0, 64) })}
           submit={t(common.save)}
-          fields={fields()}
-          initial={dialog === "new" ? { is_available: "1", retention_audit: "0", retention_events: "0" } : Object.fromEntries(Object.entries(dialog).map(([name, value]) => [name, String(value ?? "")]))}
+          fields={companyFields()}
+          initial={companyValues(dialog === "new" ? null : dialog)}
           onSubmit={async (values) => {
-            if (dialog === "new") await call("create_company", sent(values) as Fields<"create_company">);
-            else await call("update_company", { ...sent(values), uid: dialog.uid } as Fields<"update_company">);
+            if (dialog === "new") await call("create_company", companySent(values) as Fields<"create_company">);
+            else await call("update_company", { ...companySent(values), uid: dialog.uid } as Fields<"update_company">);
             done(t(w.saved));
           }}
           onClose={close}
@@ -82,22 +83,4 @@ export function Companies() {
       )}
     </>
   );
-}
-
-function fields(): FormField[] {
-  return [
-    { name: "name", label: t(w.name), isRequired: true, most: 64 },
-    { name: "contact", label: t(w.contact), most: 64 },
-    { name: "email", label: t(w.email), kind: "email", most: 128 },
-    { name: "phone", label: t(w.phone), most: 32 },
-    { name: "retention_events", label: t(w.eventDays), kind: "number", least: 0, most: 36_500 },
-    { name: "retention_audit", label: t(w.auditDays), kind: "number", least: 0, most: 36_500 },
-    { name: "needs_second_factor", label: t(w.needsFactor), kind: "switch" },
-    { name: "is_available", label: t(w.open), kind: "switch" },
-  ];
-}
-
-function sent(values: Values): Record<string, unknown> {
-  const isNumber = (name: string) => /^(is_|needs_|retention_)/.test(name);
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, isNumber(name) ? Number(value || 0) : value]));
 }

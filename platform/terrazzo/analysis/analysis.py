@@ -94,14 +94,14 @@ class Analysis:
         *,
         marks: LateMarks | None = None,
         zone: tzinfo = UTC,
-        retention_us: int = 0,
+        retention_us: Callable[[int], int] = lambda _: 0,
         clock: Callable[[], int] = now_us,
     ) -> Analysis:
         """Loads scripts, progress and marks, and follows changes. Before the ingest takes anything.
 
         Args:
             marks: the same that the ingest asks.
-            retention_us: how long the store keeps records; 0: for ever.
+            retention_us: how long the store keeps the records of an object, by its id; 0: for ever.
 
         Raises:
             StoreUnavailable, Unavailable: the store or the database doesn't answer.

@@ -37,7 +37,9 @@ class BalanceWork:
     async def begin(self, script: Script, job: Job) -> ScriptProgress:
         """Where a job starts that has no results, or those of another version of its script."""
         balance: Balance = script.body
-        first_us = await self._context.first_us(job.object_id, (balance.target,), self._context.horizon_us)
+        first_us = await self._context.first_us(
+            job.object_id, (balance.target,), self._context.horizon_us(job.object_id)
+        )
         closed_us = self.closed_us(balance)
         begin_us = closed_us if first_us is None else min(self.window_us(balance, first_us), closed_us)
         return ScriptProgress(digest=script.digest, origin_us=begin_us, done_us=begin_us)
@@ -63,7 +65,9 @@ class BalanceWork:
     async def redo(self, script: Script, todo: Todo, progress: ScriptProgress) -> None:
         """Fits windows again that are over, the first ones of the range."""
         balance: Balance = script.body
-        start_us = self.window_us(balance, max(todo.start_us, self._context.horizon_us + balance.window_us))
+        start_us = self.window_us(
+            balance, max(todo.start_us, self._context.horizon_us(todo.job.object_id) + balance.window_us)
+        )
         end_us = min(self.window_us(balance, todo.end_us - 1) + balance.window_us, progress.done_us)
         rows, done_us = await self._fit_some(script, todo.job, start_us, end_us) if start_us < end_us else ([], end_us)
         async with self._context.database.writing() as connection:

@@ -39,14 +39,13 @@ class AnalysisContext(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: ScriptCatalogue
     marks: LateMarks
     clock: Callable[[], int]
-    retention_us: int  # what is older isn't in the store any more; 0: everything is
+    retention_us: Callable[[int], int]  # by object: what is older isn't in the store any more; 0: everything is
     progress: dict[Job, ScriptProgress] = msgspec.field(default_factory=dict)
     computing: ComputeThread = msgspec.field(default_factory=ComputeThread)
 
-    @property
-    def horizon_us(self) -> int:
-        """The earliest time that is computed, in UTC microseconds."""
-        return max(0, self.clock() - (self.retention_us or HISTORY_US))
+    def horizon_us(self, object_id: int) -> int:
+        """The earliest time that is computed of an object, in UTC microseconds."""
+        return max(0, self.clock() - (self.retention_us(object_id) or HISTORY_US))
 
     def ensure_whole(self) -> None:
         """Raises ``StoreUnavailable`` while the store doesn't show all that was appended: it would be missing."""

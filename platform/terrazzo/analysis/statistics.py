@@ -33,7 +33,7 @@ class StatisticsWork:
     async def begin(self, script: Script, job: Job) -> ScriptProgress:
         """Where a job starts that has no results, or those of another version of its script."""
         context, before = self._context, self._context.progress.get(job)
-        first_us = await context.first_us(job.object_id, script.body.codes, context.horizon_us)
+        first_us = await context.first_us(job.object_id, script.body.codes, context.horizon_us(job.object_id))
         closed_us = self.closed_us()
         begin_us = closed_us if first_us is None else min(first_us, closed_us)
         begin_us = context.calendar.period(PeriodType.HOUR, begin_us).start_us
@@ -67,7 +67,9 @@ class StatisticsWork:
     async def redo(self, script: Script, todo: Todo, progress: ScriptProgress) -> None:
         """Computes the first finished hours of a range again, as many as one piece takes."""
         job, statistics_rows = todo.job, script.body
-        start_us = max(self._hour(max(todo.start_us, 0)), self._hour(self._context.horizon_us + 3_600_000_000))
+        start_us = max(
+            self._hour(max(todo.start_us, 0)), self._hour(self._context.horizon_us(job.object_id) + 3_600_000_000)
+        )
         end_us = min(self._context.calendar.period(PeriodType.HOUR, todo.end_us - 1).end_us, progress.done_us)
         moved = msgspec.structs.replace(progress, origin_us=min(progress.origin_us, start_us))
         if start_us >= end_us:

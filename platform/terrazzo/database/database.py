@@ -74,6 +74,11 @@ class Database:
             event.listen(engine.sync_engine, "invalidate", self._note_empty)
         limit_statements(engine.sync_engine, statement_s)
 
+    @property
+    def refused(self) -> int:
+        """How often a company was refused its turn, as too many of its requests waited."""
+        return self.turns.refused + self._writers.refused
+
     @classmethod
     async def open(
         cls,

@@ -36,6 +36,11 @@ class MappingTrials:
         self._turns = CompanyTurns("mapping trials", at_once=_AT_ONCE, waiting=4)
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="mapping trials")
 
+    @property
+    def refused(self) -> int:
+        """How many were refused, as too many of their company waited."""
+        return self._turns.refused
+
     async def run(self, company_id: int, request: TrialRequest) -> Trial:
         """Tries a mapping.
 

@@ -24,7 +24,6 @@ from terrazzo.metadata.definitions.components import (
 from terrazzo.metadata.definitions.registry import (
     BALANCE,
     CALCULATE,
-    COMPANY,
     CONTROL,
     CUSTOMER,
     DASHBOARD,
@@ -39,6 +38,7 @@ from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
 from terrazzo.metadata.repositories.authorities import AuthorityRepository
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
+from terrazzo.metadata.repositories.companies import CompanyRepository
 from terrazzo.metadata.repositories.configurations import ConfigurationRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
 from terrazzo.metadata.repositories.projects import ProjectRepository
@@ -53,7 +53,7 @@ from terrazzo.metadata.repositories.users import UserRepository
 class Entities(msgspec.Struct, frozen=True):
     """All repositories, one for each entity."""
 
-    companies: EntityRepository
+    companies: CompanyRepository
     users: UserRepository
     terminals: TerminalRepository
     configurations: ConfigurationRepository
@@ -100,7 +100,7 @@ class Entities(msgspec.Struct, frozen=True):
         parts: dict[str, Any] = {"database": database, "secrets": secrets, "entities": ENTITIES, "zone": zone}
         parts["quotas"] = quotas
         entities = cls(
-            companies=EntityRepository(COMPANY, **parts),
+            companies=CompanyRepository(**parts),
             users=UserRepository(**parts),
             terminals=TerminalRepository(**parts),
             configurations=ConfigurationRepository(**parts),

@@ -113,16 +113,21 @@ async def _over_record_bytes(connection: AsyncConnection, configured: int) -> li
 async def _over_rules(connection: AsyncConnection, configured: int) -> list[_Over]:
     """Of started rules only those count that are not about events and labels alone, which a column of JSON says."""
     columns = RULE.table.c
-    many = sa.select(columns[OWNER]).where(columns.is_active == 1).group_by(columns[OWNER])
-    many = many.having(sa.func.count() > configured)
-    query = sa.select(columns[OWNER], columns.kinds).where(columns.is_active == 1, columns[OWNER].in_(many))
+    may = _limit_of("company_rules", configured)
+    started = columns.is_active == 1
+    many = sa.select(columns[OWNER], may).join(COMPANY.table, COMPANY.table.c.id == columns[OWNER]).where(started)
+    many = many.group_by(columns[OWNER], COMPANY.table.c[f"{PREFIX}rules"]).having(sa.func.count() > may)
+    most: dict[int, int] = {row[0]: row[1] for row in await connection.execute(many)}
+    if not most:
+        return []
+    query = sa.select(columns[OWNER], columns.kinds).where(started, columns[OWNER].in_(most))
     counts: dict[int, int] = {}
     for company_id, kinds in await connection.execute(query):
         if not is_plain(msgspec.json.decode(kinds)):
             counts[company_id] = counts.get(company_id, 0) + 1
-    over = sorted((each for each in counts.items() if each[1] > configured), key=lambda each: -each[1])
+    over = sorted((each for each in counts.items() if each[1] > most[each[0]]), key=lambda each: -each[1])
     unit, others = "started rules about terminals, objects and times", len(over) - MOST_NAMED
-    return [_Over(_who(company_id), has, unit, configured, others) for company_id, has in over[:MOST_NAMED]]
+    return [_Over(_who(company_id), has, unit, most[company_id], others) for company_id, has in over[:MOST_NAMED]]
 
 
 async def _first(connection: AsyncConnection, query: sa.Select[Any], most: sa.ColumnElement[Any]) -> Sequence[Any]:

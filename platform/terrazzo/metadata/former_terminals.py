@@ -61,6 +61,13 @@ class FormerTerminals:
             count = sa.select(sa.func.count()).select_from(FORMER_TERMINAL).where(*where)
             return rows, int((await connection.execute(count)).scalar_one())
 
+    async def series_of(self, company_ids: Iterable[int]) -> dict[str, int]:
+        """The names that the series of these companies' deleted terminals bear, whose reports are still there."""
+        query = sa.select(_columns.series, _columns.company_id)
+        query = query.where(_columns.purged.is_(None), one_of(_columns.company_id, list(company_ids)))
+        async with self._database.reading() as connection:
+            return {row[0]: row[1] for row in await connection.execute(query)}
+
     async def unpurged_before(self, time_us: int, limit: int) -> list[FormerTerminal]:
         """Some whose deletion is older than ``time_us`` and whose reports are still there, the oldest first."""
         due = sa.select(FORMER_TERMINAL).where(_columns.purged.is_(None), _columns.deleted < time_us)

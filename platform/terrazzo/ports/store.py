@@ -21,7 +21,7 @@ from, so that a reader of notes after a crash knows exactly what the records say
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -149,6 +149,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     damaged_segments: int = 0  # of those that were read
     segment_cache_hits: int = 0  # parts of segments that were decoded already
     segment_cache_misses: int = 0  # that had to be
+    refused_queries: int = 0  # as too many of a company waited already
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 
@@ -344,8 +345,12 @@ class TimeSeriesStore(Protocol):
     def is_replaceable(self) -> bool:
         """Whether ``replace`` works with this store, as far as is known before it was reached for the first time."""
 
-    async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us`` (retention)."""
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        """Deletes all records earlier than ``time_us`` (retention).
+
+        Args:
+            series: of these alone, where they are there; None: of all.
+        """
 
     async def check(self) -> None:
         """Returns if the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""

@@ -88,7 +88,7 @@ SENTENCES = {
     "signature_wrong": "signature: wrong",
     "attachment_wrong": "EmailFile: {reason}",
     "reading_took_too_long": "it took longer than {limit}, ask for less",
-    "answers_to_take": "answers: your company has {bytes} bytes of others to take (limits.company_answer_bytes)",
+    "answers_to_take": "answers: your company has {bytes} bytes of others to take ({key})",
     "unknown_field_near": "unknown field; did you mean {near}?",
     "unknown_field": "unknown field",
     "action_of_address": "the address says {address}, the body {body!r}",

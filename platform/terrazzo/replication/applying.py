@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from terrazzo.ports.store import Record, RecordsRefused, Seen, TimeSeriesStore
-from terrazzo.replication.frame import Appended, Dropped, Operation, Replaced, records_of
+from terrazzo.replication.frame import Appended, Dropped, DroppedSeries, Operation, Replaced, records_of
 from terrazzo.replication.position import NOTE, Position
 
 
@@ -41,6 +41,8 @@ async def _do(
         is_done = await _replace(store, operation)
     elif isinstance(operation, Dropped):
         await store.drop_before(operation.before_us)
+    elif isinstance(operation, DroppedSeries):
+        await store.drop_before(operation.before_us, series=operation.series)
     await store.append((), notes=note)
     return is_done
 

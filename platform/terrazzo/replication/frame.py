@@ -56,7 +56,14 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
     before_us: int
 
 
-Operation = Began | Appended | Replaced | Dropped
+class DroppedSeries(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """All records of these series that are earlier are deleted. A node of before can't read it, and stops."""
+
+    before_us: int
+    series: list[str]
+
+
+Operation = Began | Appended | Replaced | Dropped | DroppedSeries
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)

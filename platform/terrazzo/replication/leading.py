@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ from terrazzo.ports.store import (
 from terrazzo.ports.stream import LogFull, LogUnavailable, LogUnusable, ReplicatedLog, StaleWriter
 from terrazzo.reasons import say
 from terrazzo.replication.applying import apply
-from terrazzo.replication.frame import Began, Operation, appended, encode_frames, replaced
+from terrazzo.replication.frame import Began, DroppedSeries, Operation, appended, encode_frames, replaced
 from terrazzo.replication.frame import Dropped as DroppedRecords
 from terrazzo.replication.position import Position
 from terrazzo.retry import Attempts, Retry
@@ -33,6 +33,7 @@ from terrazzo.sparse_log import SparseLog
 _log = logging.getLogger(__name__)
 
 _AGAIN = Retry(first_s=0.05, most_s=1.0)
+_DROPPED_AT_ONCE = 1_000  # series in one change, of up to 64 KiB of names each
 _GOODBYE_S = 5.0  # for a change that is under way at the end
 
 
@@ -123,8 +124,13 @@ class ReplicatedStore:
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
         return await self._change(replaced(series, start_us, end_us, records, given))
 
-    async def drop_before(self, time_us: int) -> None:
-        await self._change(DroppedRecords(time_us))
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
+        if series is None:
+            await self._change(DroppedRecords(time_us))
+            return
+        names = list(series)
+        for start in range(0, len(names), _DROPPED_AT_ONCE):
+            await self._change(DroppedSeries(time_us, names[start : start + _DROPPED_AT_ONCE]))
 
     async def check(self) -> None:
         if self._lost:

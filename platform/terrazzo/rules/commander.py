@@ -14,6 +14,7 @@ from terrazzo.audit.entry import AuditEntry
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import OperationError, Unavailable
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.rules.command_store import CommandStore, RuleCommand, command_rows
@@ -60,7 +61,7 @@ class RuleCommander:
         sender: takes the commands.
         tasks: runs the task.
         zone: of the times of schedules.
-        of_company: how many commands the rules of a company may give within an hour.
+        of_company: how many commands the rules of a company may give within an hour, by its id.
         on_notices: is called when there is something to tell.
         clock: UTC microseconds.
     """
@@ -73,7 +74,7 @@ class RuleCommander:
         *,
         tasks: Tasks,
         zone: tzinfo,
-        of_company: int,
+        of_company: Callable[[int], Limit],
         on_notices: Callable[[], object],
         clock: Callable[[], int] = now_us,
     ) -> None:

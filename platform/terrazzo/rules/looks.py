@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from terrazzo.domain.registry import Registry
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.metadata.definitions.rules import BACK
 from terrazzo.ports.bus import MessageBus, Presence
 from terrazzo.rules.command_store import command_rows
@@ -83,10 +84,10 @@ class Looks:
     Args:
         opened: what is open.
         listening_us: since when the platform listens.
-        most_of_company: conditions of a company that may be open.
+        most_of_company: conditions of a company that may be open, by its id.
     """
 
-    def __init__(self, opened: OpenConditions, *, listening_us: int, most_of_company: int) -> None:
+    def __init__(self, opened: OpenConditions, *, listening_us: int, most_of_company: Callable[[int], Limit]) -> None:
         self.refused = 0  # conditions that did not open, because the company has as many as it may
         self.changes = ConditionChanges([], [], [], [])
         self._open = opened
@@ -155,7 +156,8 @@ class Looks:
         return now + rule.away_us
 
     def _begin(self, key: ConditionKey, seen: Seen, rule: Rule, condition: OpenCondition, text: str) -> None:
-        if self._open.of_company(rule.company_id) + self._new[rule.company_id] >= self._most:
+        limit = self._most(rule.company_id)
+        if self._open.of_company(rule.company_id) + self._new[rule.company_id] >= limit.most:
             self.refused += 1
             return
         self._new[rule.company_id] += 1

@@ -6,6 +6,9 @@ may be its own doing, and gets no command; where a rule commands objects of its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.rules.hourly import HourlyCounts
 from terrazzo.rules.rule import Rule
 
@@ -14,10 +17,10 @@ class LoopGuard:
     """Remembers when rules gave commands. Times in UTC microseconds.
 
     Args:
-        of_company: how many commands the rules of a company may give within an hour.
+        of_company: how many commands the rules of a company may give within an hour, by its id.
     """
 
-    def __init__(self, of_company: int) -> None:
+    def __init__(self, of_company: Callable[[int], Limit]) -> None:
         self._of_company = of_company
         self._by_rule, self._by_company = HourlyCounts(), HourlyCounts()
         self._last: dict[tuple[int, int], int] = {}  # by rule and object, 0: any
@@ -34,11 +37,9 @@ class LoopGuard:
             return f"what it answers to came within {rule.loop_s} s after its last command (loop_s)"
         if self._by_rule.free_us(rule.id, rule.commands_per_hour, now) > now:
             return f"it has given {rule.commands_per_hour:,} commands within an hour (commands_per_hour)"
-        if self._by_company.free_us(rule.company_id, self._of_company, now) > now:
-            return (
-                f"rules of its company have given {self._of_company:,} commands within an hour"
-                " (limits.company_rule_commands_per_hour)"
-            )
+        limit = self._of_company(rule.company_id)
+        if self._by_company.free_us(rule.company_id, limit.most, now) > now:
+            return f"rules of its company have given {limit.most:,} commands within an hour ({limit.key})"
         return ""
 
     def note(self, rule: Rule, cause_id: int, now: int) -> None:

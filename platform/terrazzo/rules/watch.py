@@ -24,6 +24,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.loop_pauses import LoopPauses, next_turn
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.metadata.definitions.rules import OUTAGE
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.bus import MessageBus, Presence
@@ -85,7 +86,7 @@ class ConditionWatch:
         bus: knows who is connected, and when each was heard of last.
         on_notices: is called when there is something to tell.
         tasks: runs the watch.
-        most_of_company: conditions of a company that may be open.
+        most_of_company: conditions of a company that may be open, by its id.
         clock: UTC microseconds.
     """
 
@@ -98,7 +99,7 @@ class ConditionWatch:
         *,
         on_notices: Callable[[], object],
         tasks: Tasks,
-        most_of_company: int,
+        most_of_company: Callable[[int], Limit],
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = WatchStats()
@@ -383,7 +384,8 @@ class ConditionWatch:
                 self._timers.hasten(subject, max(next_us, now + 1))
         self.stats.unopened += looks.refused
         if looks.refused:
-            _log.warning("%d conditions are not noted: limits.company_rule_conditions", looks.refused)
+            keys = "limits.company_rule_conditions, limit_rule_conditions of companies' records"
+            _log.warning("%d conditions are not noted: %s", looks.refused, keys)
         if looks.changes.notices or looks.changes.commands:
             self._on_notices()
 

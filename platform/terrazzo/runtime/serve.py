@@ -37,7 +37,7 @@ from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
 from terrazzo.runtime.assembly.control import start_control
-from terrazzo.runtime.assembly.former_data import start_former_data
+from terrazzo.runtime.assembly.former_data import start_former_data, start_series_retention
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, open_export_process, start_replays
 from terrazzo.runtime.assembly.logins import Logins, open_logins
@@ -127,6 +127,7 @@ class Platform:
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock, fence=self._ports.fence)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
+        start_series_retention(config, lifetime, store=store, metadata=metadata, clock=clock)
         files = await self._open_files()
         messenger = await self._open_messenger()
         objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger, clock=clock)

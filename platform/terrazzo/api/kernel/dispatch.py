@@ -26,7 +26,15 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
-from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_few, is_long, long_parts
+from terrazzo.api.kernel.long_lists import (
+    COUNTED_BYTES,
+    AnswerTooLarge,
+    UnreadAnswers,
+    encode_long,
+    is_few,
+    is_long,
+    long_parts,
+)
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -87,7 +95,8 @@ class Performer:
         self._tracing = services.tracing
         self._check_memory, self._tokens = services.memory.check, services.tokens
         limits = services.limits
-        self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
+        of_company = services.own_limits.of("answer_bytes", limits.company_answer_bytes)
+        self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=of_company, stats=services.answer_stats)
         self.kept_answers = self._unread.kept
         self._short: set[type] = {dict}  # kinds of results without records
         self._loop: asyncio.AbstractEventLoop | None = None  # that it works on
@@ -119,6 +128,7 @@ class Performer:
             code = SUCCESS
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
+            self._unread.stats.too_large += isinstance(error, AnswerTooLarge)
             code = failure.code
             answer = reply.failure(failure)
         except asyncio.CancelledError:

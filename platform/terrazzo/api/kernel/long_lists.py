@@ -20,6 +20,7 @@ from terrazzo.api.kernel.envelope import Answer
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.memory_shares import Kept
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.ports.store import RecordsTooLarge
 from terrazzo.reasons import say
 
@@ -193,9 +194,20 @@ def answer_within(most_bytes: int) -> Iterator[None]:
         raise too_large(most_bytes) from None
 
 
-def too_large(most_bytes: int) -> BadParameter:
+class AnswerTooLarge(BadParameter):
+    """An answer is over ``limits.answer_bytes``."""
+
+
+def too_large(most_bytes: int) -> AnswerTooLarge:
     """The error of an answer over ``limits.answer_bytes``."""
-    return BadParameter("answer", say("answer_too_large", most=most_bytes))
+    return AnswerTooLarge("answer", say("answer_too_large", most=most_bytes))
+
+
+class AnswerStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    too_large: int = 0  # over ``limits.answer_bytes``
+    untaken: int = 0  # refused, as the company had too many bytes of others to take
 
 
 class UnreadAnswers:
@@ -203,11 +215,15 @@ class UnreadAnswers:
 
     Args:
         most_bytes: of one answer.
-        of_company: of all that a company's users have not taken; it always may have one.
+        of_company: of all that a company's users have not taken, by its id; it always may have one.
+        stats: counts what is refused.
     """
 
-    def __init__(self, *, most_bytes: int, of_company: int) -> None:
+    def __init__(
+        self, *, most_bytes: int, of_company: Callable[[int], Limit], stats: AnswerStats | None = None
+    ) -> None:
         self.most_bytes = most_bytes
+        self.stats = stats or AnswerStats()
         self._of_company = of_company
         self._bytes: Counter[int] = Counter()
 
@@ -224,8 +240,10 @@ class UnreadAnswers:
         if size > self.most_bytes:
             raise too_large(self.most_bytes)
         kept = self._bytes[company_id]
-        if kept and kept + size > self._of_company:
-            raise Throttled(say("answers_to_take", bytes=kept), _RETRY_AFTER_S)
+        limit = self._of_company(company_id)
+        if kept and kept + size > limit.most:
+            self.stats.untaken += 1
+            raise Throttled(say("answers_to_take", bytes=kept, key=limit.key), _RETRY_AFTER_S)
         self._bytes[company_id] += size
         weakref.finalize(answer, self._forget, company_id, size)
 

@@ -20,6 +20,7 @@ from terrazzo.access.tokens import HeldToken
 from terrazzo.access.wall_links import WallLinks
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.api.kernel.command_service import CommandService
+from terrazzo.api.kernel.long_lists import AnswerStats
 from terrazzo.api.kernel.replica.seams import ALONE, ClusterPart
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
@@ -50,6 +51,7 @@ from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.mapping.trials import MappingTrials
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
+from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.former_terminals import FormerTerminal
 from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.out_of_service import OutOfServiceRecords
@@ -455,6 +457,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     replays: ReplayRunner
     limits: ApiLimits
     zone: tzinfo
+    own_limits: CompanyLimits = msgspec.field(default_factory=CompanyLimits)  # of companies' records
+    answer_stats: AnswerStats = msgspec.field(default_factory=AnswerStats)
     tracing: Tracing | None = None  # None: off
     session_s: float = 7_200.0  # for which a browser's session may stay unused
     command_expiry_s: float = 86_400.0  # for which a command waits for its terminal

@@ -42,5 +42,6 @@ REVISIONS = (
     "0057",
     "0058",
     "0059",
+    "0060",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

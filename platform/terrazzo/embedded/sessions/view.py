@@ -152,13 +152,14 @@ class SessionView:
 
     def _has_room(self, known: KnownSession, record: SessionRecord, size: int, core: BrokerCore) -> bool:
         settings, owner = core.settings, record.owner
+        limits = core.limits_of(owner)
         if known.size + size > settings.queued_bytes or (
             not record.node and known.messages >= settings.queued_messages
         ):
             return False
-        if self._messages[owner] >= settings.owner_queued_messages:
+        if self._messages[owner] >= limits.queued_messages:
             return False
-        return self._bytes[owner] + size <= settings.owner_queued_bytes
+        return self._bytes[owner] + size <= limits.queued_bytes
 
     # What the log has
 

@@ -137,6 +137,9 @@ def _objects(**rules: Any) -> Field:
     return structure("object_list", read=read_key_list, check=check_key_list, **rules)
 
 
+KEPT_KINDS = ("events", "labels", "commands", "messages", "audit", "series")
+"""Of what companies' records say for how many days it is kept: ``retention_<kind>``."""
+
 COMPANY = define(
     "company",
     text("name", 64, required=True),
@@ -146,7 +149,7 @@ COMPANY = define(
     text("phone", 32),
     text("address", 255),
     flag("needs_second_factor"),  # of each of its users
-    *(number(f"retention_{kind}", maximum=MAX_DAYS) for kind in ("events", "labels", "commands", "messages", "audit")),
+    *(number(f"retention_{kind}", maximum=MAX_DAYS) for kind in KEPT_KINDS),
     *(number(PREFIX + name, maximum=MAX_LIMIT) for name in NAMES),
     *authors(),
     company="id",

@@ -12,6 +12,7 @@ from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import EVERYTHING, Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import QuotaExceeded
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.metadata.definitions.access import API_KEY
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
@@ -52,13 +53,14 @@ class ApiKeyRepository(EntityRepository):
         if before is not None:
             return
         columns = self.table.c
-        for mine, limit, key in (
-            (columns.user_id == actor.user_id, MOST_OF_USER, "for each user"),
-            (columns[COMPANY] == actor.company_id, self.of_company, "limits.company_api_keys"),
+        of_company = self._quotas.own.limit(actor.company_id, "api_keys", self.of_company)
+        for mine, limit in (
+            (columns.user_id == actor.user_id, Limit(MOST_OF_USER, "for each user")),
+            (columns[COMPANY] == actor.company_id, of_company),
         ):
             has = (await connection.execute(sa.select(sa.func.count()).where(mine))).scalar_one()
-            if has >= limit:
-                raise QuotaExceeded("api_key", has + 1, limit, "API keys", key)
+            if has >= limit.most:
+                raise QuotaExceeded("api_key", has + 1, limit.most, "API keys", limit.key)
 
     def _visible(self, actor: Actor, beside: Conditions = EVERYTHING) -> list[sa.ColumnElement[bool]]:
         seen = super()._visible(actor, beside)

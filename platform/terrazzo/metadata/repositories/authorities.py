@@ -14,6 +14,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.certificates.authority import expires_us, fingerprint_of, parse_authority, subject_hash_of
 from terrazzo.errors import BadParameter, Conflict, QuotaExceeded
+from terrazzo.metadata.company_limits import Limit
 from terrazzo.metadata.definitions.registry import TERMINAL_AUTHORITY
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.reasons import say
@@ -65,13 +66,13 @@ class AuthorityRepository(EntityRepository):
             connection, sa.and_(columns[COMPANY] == company, columns.fingerprint == draft["fingerprint"])
         ):
             raise Conflict(say("authority_registered"))
-        for mine, limit, key in (
-            (columns[COMPANY] == company, self.of_company, "limits.company_authorities"),
-            (sa.true(), self.of_all, "limits.authorities"),
+        for mine, limit in (
+            (columns[COMPANY] == company, self._quotas.own.limit(company, "authorities", self.of_company)),
+            (sa.true(), Limit(self.of_all, "limits.authorities")),
         ):
             has = await self._count(connection, mine)
-            if has >= limit:
-                raise QuotaExceeded("terminal_authority", has + 1, limit, "authorities", key)
+            if has >= limit.most:
+                raise QuotaExceeded("terminal_authority", has + 1, limit.most, "authorities", limit.key)
 
     async def _count(self, connection: AsyncConnection, where: sa.ColumnElement[bool]) -> int:
         counted = await connection.execute(sa.select(sa.func.count()).select_from(self.table).where(where))

@@ -83,9 +83,10 @@ class RuleRepository(ScriptRepository):
         query = sa.select(self.table.c.kinds).where(self.table.c[COMPANY] == company_id, self.table.c.is_active == 1)
         kinds = (await connection.execute(query)).scalars()
         started = [each for each in kinds if not is_plain(msgspec.json.decode(each))]
-        if len(started) >= self.of_company:
+        limit = self._quotas.own.limit(company_id, "rules", self.of_company)
+        if len(started) >= limit.most:
             has = len(started) + 1
-            raise QuotaExceeded("kinds", has, self.of_company, "started rules of these kinds", "limits.company_rules")
+            raise QuotaExceeded("kinds", has, limit.most, "started rules of these kinds", limit.key)
 
 
 def _is_counted(rule: Row) -> bool:

@@ -12,12 +12,26 @@ from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.former_data import FormerDataRetention, FormerDataStats, note_former_terminals
+from terrazzo.terminals.series_retention import SeriesRetention
 from terrazzo.times import DAY_US
 
 _log = logging.getLogger(__name__)
 
 _RETENTION_S = 3_600.0
 _STORE_AWAY_S = 5.0
+
+
+def start_series_retention(
+    config: Config, lifetime: Lifetime, *, store: TimeSeriesStore, metadata: Metadata, clock: Callable[[], int]
+) -> None:
+    """Ends time series of companies whose records keep them for fewer days than the instance."""
+    own, most_days = metadata.quotas.own, config.store.retention_days
+    metadata.entities.companies.deletes_series = lambda: store.is_replaceable
+    retention = SeriesRetention(
+        store, metadata.registry, metadata.former_terminals, own, most_days=most_days, clock=clock
+    )
+    ending = lifetime.tasks.repeat("retention of companies' series", _RETENTION_S, retention.run, OnFailure.RESTART)
+    lifetime.push_async_callback(ending.stop)
 
 
 async def start_former_data(

@@ -51,7 +51,7 @@ from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMem
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
-from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
+from terrazzo.runtime.assembly.part_metrics import answer_metrics, kept_metrics, part_metrics
 from terrazzo.runtime.assembly.rules import Rules
 from terrazzo.runtime.assembly.screen_metric_names import API_KEYS, WALL_LINKS
 from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollector
@@ -214,6 +214,7 @@ class GatewayServers:
             replays=parts.replays,
             audit=metadata.audit,
             limits=self._config.limits,
+            own_limits=metadata.quotas.own,
             zone=self._config.zone,
             version=build_info().version,
             session_s=self._config.auth.token_hours * 3_600,
@@ -314,6 +315,7 @@ class GatewayServers:
             StatsCollector(BACKUPS, lambda: parts.backups),
             StatsCollector(API_KEYS, lambda: parts.metadata.api_keys.stats),
             StatsCollector(WALL_LINKS, lambda: self.services.wall_links.stats),
+            *answer_metrics(lambda: self.services, parts.metadata.database),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),

@@ -192,6 +192,7 @@ class ReplicaMetadata(msgspec.Struct, frozen=True):
     tokens: Tokens
     api_keys: ApiKeys
     audit: AuditLog
+    own_limits: CompanyLimits
 
 
 async def open_replica_metadata(
@@ -231,7 +232,7 @@ async def open_replica_metadata(
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
     audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
-    return ReplicaMetadata(database, changes, registry, entities, secrets, tokens, api_keys, audit)
+    return ReplicaMetadata(database, changes, registry, entities, secrets, tokens, api_keys, audit, own)
 
 
 def new_registration(entities: Entities) -> TerminalRegistration:

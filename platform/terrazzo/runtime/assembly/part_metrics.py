@@ -8,8 +8,10 @@ import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.analysis.analysis import AnalysisStats
+from terrazzo.api.kernel.services import Services
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.database.database import Database
 from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
@@ -103,6 +105,27 @@ def kept_metrics(
         StatsCollector(names.DECODERS, lambda: decoders),
         StatsCollector(screen_names.ATTENTION, lambda: attention),
         StatsCollector(screen_names.PRESENCE_LOG, lambda: presence_log),
+    ]
+
+
+def answer_metrics(services: Callable[[], Services], database: Database) -> list[Collector]:
+    """Collectors for what requests are refused, because their company has so much under way already."""
+
+    def refused() -> dict[str, float]:
+        parts = services()
+        return {
+            "imports": parts.imports.refused,
+            "exports": parts.exports.refused,
+            "queries": parts.queries.refused,
+            "mapping trials": parts.trials.refused,
+            "database": database.refused,
+            "store": parts.store.stats().refused_queries,
+        }
+
+    told = "Requests refused because as many of their company waited for a turn as may, by the work"
+    return [
+        StatsCollector(screen_names.ANSWERS, lambda: services().answer_stats),
+        LabelledCollector("terrazzo_turns_refused_total", "work", told, refused),
     ]
 
 

@@ -41,14 +41,14 @@ def new_rules(
     clock: Callable[[], int],
 ) -> Rules:
     """Both, listening to presence, refusals, events and records; not started yet."""
-    notifier = objects.notifier
+    notifier, own, limits = objects.notifier, metadata.quotas.own, config.limits
     commander = RuleCommander(
         notifier.active_rules,
         metadata.database,
         Pusher(messaging.commands, metadata.entities, metadata.registry),
         tasks=lifetime.tasks,
         zone=config.zone,
-        of_company=config.limits.company_rule_commands_per_hour,
+        of_company=own.of("rule_commands_per_hour", limits.company_rule_commands_per_hour),
         on_notices=notifier.wake,
         clock=clock,
     )
@@ -64,7 +64,7 @@ def new_rules(
         messaging.bus,
         on_notices=wake,
         tasks=lifetime.tasks,
-        most_of_company=config.limits.company_rule_conditions,
+        most_of_company=own.of("rule_conditions", limits.company_rule_conditions),
         clock=clock,
     )
     _listen(watch, commander, metadata, objects, messaging)

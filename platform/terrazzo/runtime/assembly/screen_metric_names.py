@@ -15,6 +15,13 @@ PRESENCE_LOG = {
     "terrazzo_presence_changes_lost_total": Figure("lost", "Of these, those not kept, because more waited than may"),
 }
 
+ANSWERS = {
+    "terrazzo_answers_too_large_total": Figure("too_large", "Answers refused by limits.answer_bytes"),
+    "terrazzo_answers_untaken_total": Figure(
+        "untaken", "Answers refused by limits.company_answer_bytes: others of the company were not taken yet"
+    ),
+}
+
 API_KEYS = {"terrazzo_api_keys_refused_total": Figure("refused", "API keys that were shown and are no good")}
 
 WALL_LINKS = {"terrazzo_wall_links_refused_total": Figure("refused", "Keys of wall links that reach nothing")}

@@ -38,6 +38,7 @@ from terrazzo.terminals.remote_access import RemoteAccess
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
+from terrazzo_broker.settings import OwnerLimits
 from terrazzo_broker.storage import Storage, StorageError
 
 _DRAIN_S = 3.0  # to commit what was taken
@@ -109,7 +110,7 @@ async def start_terminals(
     access = RemoteAccess(metadata.registry, login, activations=activations, on_refused=messaging.refusals.on_refusal)
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges, access)
     _follow_companies(bridges, metadata.registry)
-    follow_publish_limits(broker, metadata.quotas.own, config.limits.company_publish_per_second)
+    follow_broker_limits(broker, metadata.quotas.own)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals
 
@@ -137,12 +138,17 @@ def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:
     registry.company_changes.listen(on_company)
 
 
-def follow_publish_limits(broker: Broker, own: CompanyLimits, configured: int) -> None:
-    """Has companies' terminals publish no faster than their companies' records say."""
+def follow_broker_limits(broker: Broker, own: CompanyLimits) -> None:
+    """Has companies' terminals publish no faster, and keep no more in the broker, than their companies' records say."""
+    configured = broker.settings.owner_limits
 
     def on_limits(company_id: int) -> None:
-        limit = own.limit(company_id, "publish_per_second", configured, off=0)
-        broker.limit_owner(str(company_id), limit.most)
+        most = {
+            name: own.limit(company_id, name, limit, off=0 if name == "publish_per_second" else None).most
+            for name, limit in configured._asdict().items()
+        }
+        limits = OwnerLimits(**most)
+        broker.limit_owner(str(company_id), None if limits == configured else limits)
 
     for company_id in own.companies():
         on_limits(company_id)

@@ -29,7 +29,7 @@ from terrazzo.replication.holders import Holders
 from terrazzo.runtime.assembly.logins import open_terminal_limiter
 from terrazzo.runtime.assembly.metadata import FrontMetadata
 from terrazzo.runtime.assembly.terminals import (
-    follow_publish_limits,
+    follow_broker_limits,
     new_provisioning,
     open_login,
     start_refusals,
@@ -106,7 +106,7 @@ async def start_front_terminals(
     bus.attach(broker)
     attach_peers(peers, bus, broker)
     await start_trust(config, lifetime, broker, registry)
-    follow_publish_limits(broker, metadata.own_limits, config.limits.company_publish_per_second)
+    follow_broker_limits(broker, metadata.own_limits)
     log.call_roll = lambda: roll(presence, holders)
     activations.start()
     lifetime.push_async_callback(activations.stop)

@@ -34,14 +34,13 @@ from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.jobs import open_export_process
 from terrazzo.runtime.assembly.logins import open_user_login
 from terrazzo.runtime.assembly.metadata import ReplicaMetadata
-from terrazzo.runtime.assembly.objects import mapping_limits
+from terrazzo.runtime.assembly.objects import kept_us, mapping_limits
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.runtime.replica.absent import Absent, ReadCommands, ReadMessages
 from terrazzo.runtime.replica.node import ReadsNode
 from terrazzo.terminals.presence_log import ForeignPresenceLog
-from terrazzo.times import DAY_US
 from terrazzo_broker.peer_address import TrustedProxies
 
 _ANALYSIS_S = 30.0  # between looks how far the leader's analyses are
@@ -99,6 +98,7 @@ async def new_services(
         analysis=await _open_analysis(config, lifetime, store, metadata, clock),
         audit=metadata.audit,
         limits=config.limits,
+        own_limits=metadata.own_limits,
         zone=config.zone,
         version=build_info().version,
         session_s=config.auth.token_hours * 3_600,
@@ -153,7 +153,7 @@ async def _open_analysis(
         metadata.database,
         metadata.entities,
         zone=config.zone,
-        retention_us=config.store.retention_days * DAY_US,
+        retention_us=kept_us(config, metadata.registry, metadata.own_limits),
         clock=clock,
     )
     following = lifetime.tasks.repeat("progress of analyses", _ANALYSIS_S, analysis.reload, OnFailure.RESTART)

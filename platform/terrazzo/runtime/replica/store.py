@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from terrazzo.errors import Unavailable
@@ -35,7 +35,7 @@ class ReadStore:
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
         raise Unavailable(say("replica_only_reads"))
 
-    async def drop_before(self, time_us: int) -> None:
+    async def drop_before(self, time_us: int, *, series: Collection[str] | None = None) -> None:
         raise Unavailable(say("replica_only_reads"))
 
     async def checkpoint(self, path: Path) -> None:

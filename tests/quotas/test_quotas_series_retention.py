@@ -10,8 +10,7 @@ from test_quotas_own_limits import company_uid, limit
 from api.api_rig import open_rig
 from terrazzo.metadata.company_limits import NAMES, CompanyLimits
 from terrazzo.ports.store import Record
-from terrazzo.runtime.assembly.objects import kept_us
-from terrazzo.terminals.series_retention import SeriesRetention
+from terrazzo.terminals.series_retention import SeriesRetention, kept_us
 from terrazzo.times import DAY_US, now_us
 
 NOTHING = dict.fromkeys((f"limit_{name}" for name in NAMES), 0)
@@ -58,7 +57,7 @@ async def test_what_is_older_goes_of_that_company_alone(tmp_path: Path, most_day
         await retention.run()
         assert [await count(store, name) for name in ours] == [1] * 5
         assert [await count(store, name) for name in kept] == [2] * 3
-        analysed = kept_us(rig.platform.config, metadata.registry, metadata.quotas.own)
+        analysed = kept_us(rig.platform.config.store.retention_days, metadata.registry, metadata.quotas.own)
         assert analysed(int(made["id"])) == 30 * DAY_US, "results of what is gone are not made again"
         assert analysed(987_654) == most_days * DAY_US
         await limit(rig, retention_series=3)

@@ -21,6 +21,11 @@ from terrazzo.times import DAY_US
 _KINDS = ("g/", "x/", "c/", "m/")
 
 
+def kept_us(most_days: int, registry: Registry, own: CompanyLimits) -> Callable[[int], int]:
+    """How long the store keeps an object's records, by its id; ``most_days``: what the instance keeps."""
+    return lambda object_id: own.series_days(registry.object_company(object_id), most_days) * DAY_US
+
+
 class SeriesRetention:
     """Deletes what is older than companies' own records say.
 

@@ -10,14 +10,12 @@ from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.config.sections import Config
 from terrazzo.domain.payload import PointLimits
-from terrazzo.domain.registry import Registry
 from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.effect_queue import EffectQueue
 from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.offline_data import OfflineDataFeed
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.messenger.messenger import Messenger
-from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.rules.names import SubjectNames
@@ -25,7 +23,7 @@ from terrazzo.rules.notice_store import NoticeStore
 from terrazzo.rules.notifier import RuleNotifier
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import DAY_US
+from terrazzo.terminals.series_retention import kept_us
 
 _ANALYSIS_S = 1.0  # between looks for periods that are over
 
@@ -81,12 +79,6 @@ def mapping_limits(config: Config) -> MappingLimits:
     return MappingLimits(points=points, mosaic_bytes=limits.mosaic_bytes)
 
 
-def kept_us(config: Config, registry: Registry, own: CompanyLimits) -> Callable[[int], int]:
-    """How long the store keeps an object's records, by its id."""
-    most = config.store.retention_days
-    return lambda object_id: own.series_days(registry.object_company(object_id), most) * DAY_US
-
-
 async def _open_notifier(
     config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
 ) -> RuleNotifier:
@@ -120,7 +112,7 @@ async def _open_analysis(
         metadata.entities,
         marks=marks,
         zone=config.zone,
-        retention_us=kept_us(config, metadata.registry, metadata.quotas.own),
+        retention_us=kept_us(config.store.retention_days, metadata.registry, metadata.quotas.own),
         clock=clock,
     )
     working = lifetime.tasks.repeat("analysis", _ANALYSIS_S, analysis.work, OnFailure.RESTART)

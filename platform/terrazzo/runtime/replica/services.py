@@ -34,13 +34,14 @@ from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.jobs import open_export_process
 from terrazzo.runtime.assembly.logins import open_user_login
 from terrazzo.runtime.assembly.metadata import ReplicaMetadata
-from terrazzo.runtime.assembly.objects import kept_us, mapping_limits
+from terrazzo.runtime.assembly.objects import mapping_limits
 from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.runtime.replica.absent import Absent, ReadCommands, ReadMessages
 from terrazzo.runtime.replica.node import ReadsNode
 from terrazzo.terminals.presence_log import ForeignPresenceLog
+from terrazzo.terminals.series_retention import kept_us
 from terrazzo_broker.peer_address import TrustedProxies
 
 _ANALYSIS_S = 30.0  # between looks how far the leader's analyses are
@@ -153,7 +154,7 @@ async def _open_analysis(
         metadata.database,
         metadata.entities,
         zone=config.zone,
-        retention_us=kept_us(config, metadata.registry, metadata.own_limits),
+        retention_us=kept_us(config.store.retention_days, metadata.registry, metadata.own_limits),
         clock=clock,
     )
     following = lifetime.tasks.repeat("progress of analyses", _ANALYSIS_S, analysis.reload, OnFailure.RESTART)

@@ -11,7 +11,7 @@ import pytest
 
 from terrazzo import loop_pauses
 from terrazzo.analysis.periods import Calendar, Period, PeriodType
-from terrazzo.analysis.results import ResultWriter
+from terrazzo.analysis.results import ResultMaker, write_results
 from terrazzo.analysis.scripts import Job, ScriptKind
 from terrazzo.api.operations import statistics
 
@@ -57,18 +57,19 @@ def no_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_thousands_of_values_are_written_in_turns() -> None:
     connection = Connection()
     script = SimpleNamespace(kind=ScriptKind.STATISTICS, company_id=1, id=2, uid="2")
-    writer = ResultWriter(
-        connection,  # type: ignore[arg-type]
+    job = Job(ScriptKind.STATISTICS, 2, 3)
+    maker = ResultMaker(
         script,  # type: ignore[arg-type]
-        Job(ScriptKind.STATISTICS, 2, 3),
+        job,
         calendar=Calendar(ZoneInfo("UTC")),
         now_us=5,
     )
     hours = [Period(PeriodType.HOUR, at * HOUR_US, (at + 1) * HOUR_US) for at in range(10)]
     values = {hour: {f"V{number}": number for number in range(50)} for hour in hours}
     async with Turns() as others:
-        await writer.put_values(Period(PeriodType.HOUR, 0, 10 * HOUR_US), values)
+        found = await maker.values(Period(PeriodType.HOUR, 0, 10 * HOUR_US), values)
         assert others.count >= 500
+    await write_results(connection, job, [found])  # type: ignore[arg-type]
     assert len(connection.rows) == 500
     assert connection.rows[-1] == {
         "company_id": 1,

@@ -13,7 +13,7 @@ import pytest
 from analysis_stand import AnalysisStand, analysis_stand, at
 
 from terrazzo.analysis import analysis
-from terrazzo.analysis.progress import add_todo, next_todos
+from terrazzo.analysis.progress import JobRange, add_todos, next_todos
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.ports import at_work
@@ -68,13 +68,12 @@ async def test_what_is_done_again_is_of_each_company(stand: AnalysisStand, monke
     jobs = [Job(ScriptKind.STATISTICS, 1, object_id) for object_id in many]
     last = Job(ScriptKind.STATISTICS, 2, one)
     async with stand.database.writing() as connection:
-        for job in [*jobs, last]:
-            await add_todo(connection, job, BEGIN_US, BEGIN_US + 1)
+        await add_todos(connection, [JobRange(job, BEGIN_US, BEGIN_US + 1) for job in [*jobs, last]])
     async with stand.database.reading() as connection:
-        found = await next_todos(connection, [*jobs, last])
+        found = await next_todos(connection, {*jobs, last}.__contains__)
         assert [todo.job for todo in found] == [jobs[0], last, *jobs[1:]]
-        assert [todo.job for todo in await next_todos(connection, [last])] == [last]
-        assert await next_todos(connection, []) == []
+        assert [todo.job for todo in await next_todos(connection, {last}.__contains__)] == [last]
+        assert await next_todos(connection, lambda job: False) == []
     again: list[int] = []
 
     async def costly(script: Script, todo: Any, progress: Any) -> None:

@@ -299,6 +299,7 @@ async def test_all_kinds_are_looked_at_and_told(tmp_path: Path) -> None:
             "partial",
             "effects",
             "states",
+            "late",
             "bridges",
             "requests",
             "made",

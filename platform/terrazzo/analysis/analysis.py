@@ -20,40 +20,44 @@ from terrazzo.analysis.balances import BalanceWork
 from terrazzo.analysis.calculations import CalculationWork
 from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.current_periods import RunningResults
-from terrazzo.analysis.late_records import PREFIX, LateMarks, LateSpan, joined
+from terrazzo.analysis.late_records import PREFIX, LateMarks, LateSpan
+from terrazzo.analysis.late_work import REST_US, LateWork
 from terrazzo.analysis.periods import Calendar, PeriodType
 from terrazzo.analysis.progress import (
+    MOST_RANGES,
+    JobRange,
     Remaining,
     ScriptProgress,
     Todo,
-    add_todo,
-    load_progress,
+    add_todos,
     next_todos,
     remaining_todos,
     save_progress,
+    saved_progress,
 )
 from terrazzo.analysis.queries import ResultQueries
 from terrazzo.analysis.results import forget_script
-from terrazzo.analysis.scripts import Job, Script, ScriptCatalogue, ScriptKind
+from terrazzo.analysis.scripts import CompanyJobs, Job, Script, ScriptCatalogue, ScriptKey, ScriptKind
 from terrazzo.analysis.statistics import StatisticsWork
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Unavailable
-from terrazzo.loop_pauses import next_turn
+from terrazzo.loop_pauses import LoopPauses, next_turn
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepository, RowChange
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
+_sparse = SparseLog(_log)
 
 _JOBS_AT_ONCE = 200  # that are looked at before others have their turn
 _TURN_S = 0.2  # of a company, while others' jobs are due
-_REST_US = 60_000_000  # of a job that failed
 _PAUSE_S = 0.002  # between pieces: everybody else's turn
 
 
@@ -63,7 +67,7 @@ class AnalysisStats(msgspec.Struct):
     pieces: int = 0  # of new periods
     redone: int = 0  # pieces of periods that were computed before
     late_marks: int = 0
-    failures: int = 0  # of a job that something is wrong with; it rests, the others go on
+    failures: int = 0  # of a job, a mark or a script that something is wrong with; it rests, the others go on
 
 
 class Analysis:
@@ -79,9 +83,11 @@ class Analysis:
         self._statistics = StatisticsWork(context)
         self._calculations = CalculationWork(context)
         self._balances = BalanceWork(context)
-        self._deleted: list[tuple[ScriptKind, int]] = []
+        self._late = LateWork(context, self._statistics)
+        self._deleted: dict[ScriptKey, int] = {}  # and from when on what is left of them is to be forgotten
         self._has_todos = True
         self._resting: dict[Job, int] = {}  # jobs that failed, and until when they are left alone
+        self._put_off: set[Job] = set()  # at which the store or the database gave up: the others come before them
         self._next: dict[int, int] = {}  # which of a company's jobs is next
         self._working = asyncio.Lock()
 
@@ -108,8 +114,6 @@ class Analysis:
         """
         marks = marks or LateMarks()
         marks.load(await store.notes(PREFIX))
-        async with database.reading() as connection:
-            progress = await load_progress(connection)
         context = AnalysisContext(
             store=store,
             database=database,
@@ -118,22 +122,26 @@ class Analysis:
             marks=marks,
             clock=clock,
             retention_us=retention_us,
-            progress=progress,
         )
-        for job, each in progress.items():
-            await marks.fence(job.object_id, each.done_us)
+        async for company_id, job, progress in saved_progress(database):
+            context.progress[job] = progress
+            await marks.fence(company_id, job.object_id, progress.done_us)
         analysis = cls(context)
+        analysis.stats.failures += marks.unreadable
         await analysis._follow(entities)
         return analysis
 
     async def reload(self) -> None:
         """Takes over how far another process has come, which does the work on the same database."""
-        async with self._context.database.reading() as connection:
-            progress = await load_progress(connection)
-        known = self._context.progress
-        for job in known.keys() - progress.keys():
-            del known[job]
-        known.update(progress)
+        known, found = self._context.progress, set[ScriptKey]()
+        async for _, job, progress in saved_progress(self._context.database):
+            found.add(ScriptKey(job.kind, job.script_id))
+            if known.get(job) != progress:
+                known[job] = progress
+        for key in known.scripts() - found:
+            for _ in known.forget(key):
+                pass
+        self._deleted.clear()  # the other process forgets them
 
     async def _follow(self, entities: Entities) -> None:
         scripts: dict[ScriptKind, EntityRepository] = {
@@ -141,24 +149,28 @@ class Analysis:
             ScriptKind.CALCULATE: entities.calculates,
             ScriptKind.BALANCE: entities.balances,
         }
-        catalogue = self._context.catalogue
+        catalogue, known = self._context.catalogue, set[ScriptKey]()
         for kind, repository in scripts.items():
             hear: ChangeListener = partial(self._on_script, kind)
             repository.changes.listen(hear)
             async for row in repository.every():
+                known.add(ScriptKey(kind, row["id"]))
                 hear(RowChange(row["id"], row["uid"], row))
         entities.objects.changes.listen(self._on_object)
         mappings = {row["id"]: row["uid"] async for row in entities.mappings.every(only=("uid",))}
         async for ids, mapping_ids in entities.objects.every_column(("mapping_id",)):
             catalogue.load_objects(ids, map(mappings.get, mapping_ids))
-        known = {(script.kind, script.id) for script in catalogue}
-        self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
+        self._deleted |= dict.fromkeys(self._context.progress.scripts() - known, 0)
 
     def _on_script(self, kind: ScriptKind, changed: RowChange) -> None:
-        self._context.catalogue.put(kind, changed.record_id, changed.row)
         self._has_todos = True  # it may have been stopped with something left to do
         if changed.row is None:
-            self._deleted.append((kind, changed.record_id))
+            self._deleted[ScriptKey(kind, changed.record_id)] = 0
+        try:
+            self._context.catalogue.put(kind, changed.record_id, changed.row)
+        except Exception:  # noqa: BLE001 - whatever is wrong with one script: it doesn't run, and keeps its results
+            self.stats.failures += 1
+            _sparse.error("%s %d can't be read and doesn't run", kind.value, changed.record_id, exc_info=True)
 
     def _on_object(self, changed: RowChange) -> None:
         if changed.row is None:
@@ -177,29 +189,31 @@ class Analysis:
         done = 0
         async with self._working:
             while done < most_pieces:
-                count = await self._work_once()
-                if not count:
+                count, is_more = await self._work_once()
+                if not count and not is_more:
                     break
                 done += count
                 await asyncio.sleep(_PAUSE_S)
         return done
 
-    async def _work_once(self) -> int:
-        """Computes bounded pieces of jobs that are due, each company's for one turn."""
+    async def _work_once(self) -> tuple[int, bool]:
+        """Computes bounded pieces of jobs that are due, each company's for one turn; says whether more is due."""
         await self._forget_deleted()
-        await self._take_marks()
-        count, jobs = 0, self._context.catalogue.jobs()
-        for company_id, mine in list(jobs.items()):
+        is_more = await self._take_marks()
+        count = 0
+        for company_id in self._context.catalogue.companies():
             begun = at_work.begin(Work("analysis", company_id))
             try:
-                count += await self._work_for(company_id, mine)
+                count += await self._work_for(company_id, self._context.catalogue.jobs(company_id))
             finally:
                 at_work.end(begun)
         if self._has_todos:
-            count += await self._redo({job: script for mine in jobs.values() for script, job in mine})
-        return count
+            count += await self._redo()
+        is_more = is_more or bool(self._put_off)
+        self._put_off.clear()
+        return count, is_more
 
-    async def _work_for(self, company_id: int, jobs: Sequence[tuple[Script, Job]]) -> int:
+    async def _work_for(self, company_id: int, jobs: CompanyJobs) -> int:
         """A company's turn: it goes on where the last one ended, with the jobs after the one that was moved last."""
         count, first, until_s = 0, self._next.get(company_id, 0), time.monotonic() + _TURN_S
         for number in range(len(jobs)):
@@ -222,16 +236,18 @@ class Analysis:
 
     async def _unless_it_fails(self, job: Job, work: Callable[[], Awaitable[bool]]) -> bool:
         """Does something for a job, and says whether that brought it forward; one that fails rests, others go on."""
-        if self._is_resting(job):
+        if job in self._put_off or self._is_resting(job):
             return False
         try:
             return await work()
         except (Unavailable, StoreUnavailable):
+            self._put_off.add(job)  # it may be this one alone, whose statement takes too long
             raise
         except Exception:  # noqa: BLE001 - whatever is wrong with one job
             self.stats.failures += 1
-            self._resting[job] = self._context.clock() + _REST_US
-            _log.exception("%s %d of object %d failed and rests", job.kind.value, job.script_id, job.object_id)
+            self._resting[job] = self._context.clock() + REST_US
+            told = (job.kind.value, job.script_id, job.object_id)
+            _sparse.error("%s %d of object %d failed and rests", *told, exc_info=True)
             return False
 
     def _is_resting(self, job: Job) -> bool:
@@ -251,10 +267,18 @@ class Analysis:
                 return await self._balances.advance(script, job, progress)
         return False  # a calculation follows from what statistics leave to do
 
-    async def _redo(self, scripts: dict[Job, Script]) -> int:
+    async def _redo(self) -> int:
+        running, scripts = self._context.catalogue.running, dict[Job, Script]()
+
+        def is_wanted(job: Job) -> bool:
+            script = None if job in self._put_off or self._is_resting(job) else running(job)
+            if script is not None:
+                scripts[job] = script
+            return script is not None
+
         async with self._context.database.reading() as connection:
-            todos = await next_todos(connection, [job for job in scripts if not self._is_resting(job)])
-        self._has_todos = bool(todos or self._resting)
+            todos = await next_todos(connection, is_wanted)
+        self._has_todos = bool(todos or self._resting or self._put_off)
         if todos:
             self._context.ensure_whole()
         done, until_s, served = 0, time.monotonic() + _TURN_S, set[int]()
@@ -294,7 +318,7 @@ class Analysis:
         async with self._context.database.writing() as connection:
             await save_progress(connection, script, job, begun)
             if job.kind is ScriptKind.CALCULATE:
-                await add_todo(connection, job, begun.origin_us, begun.done_us)
+                await add_todos(connection, [JobRange(job, begun.origin_us, begun.done_us)])
                 self._has_todos = True
         self._context.progress[job] = begun
         return begun
@@ -302,60 +326,54 @@ class Analysis:
     async def _begin(self, script: Script, job: Job) -> ScriptProgress | None:
         match job.kind:
             case ScriptKind.STATISTICS:
-                await self._context.fence(job.object_id, self._statistics.closed_us())
+                await self._context.fence(script.company_id, job.object_id, self._statistics.closed_us())
                 return await self._statistics.begin(script, job)
             case ScriptKind.BALANCE:
-                await self._context.fence(job.object_id, self._balances.closed_us(script.body))
+                await self._context.fence(script.company_id, job.object_id, self._balances.closed_us(script.body))
                 return await self._balances.begin(script, job)
         return self._calculations.begin(script, job.object_id)
 
     async def _forget_deleted(self) -> None:
-        while self._deleted:
-            kind, script_id = self._deleted[0]
-            is_done = False
-            while not is_done:
-                async with self._context.database.writing() as connection:
-                    is_done = await forget_script(connection, kind, script_id)
-                await asyncio.sleep(0)
-            for job in [job for job in self._context.progress if (job.kind, job.script_id) == (kind, script_id)]:
-                del self._context.progress[job]
-                if not any(other.object_id == job.object_id for other in self._context.progress):
-                    self._context.marks.lift(job.object_id)
-            self._deleted.pop(0)
+        """Deletes what is left of deleted scripts; one of which that fails rests, the others go on."""
+        for key in [key for key, from_us in self._deleted.items() if from_us <= self._context.clock()]:
+            try:
+                await self._forget(key)
+            except (Unavailable, StoreUnavailable):
+                self._deleted[key] = self._deleted.pop(key)  # the others come before it
+                raise
+            except Exception:  # noqa: BLE001 - whatever is wrong with what is left of one script
+                self.stats.failures += 1
+                self._deleted[key] = self._context.clock() + REST_US
+                _sparse.error("what is left of %s %d can't be deleted, and rests", *key, exc_info=True)
+            else:
+                del self._deleted[key]
 
-    async def _take_marks(self) -> None:
-        """From the store's notes to what is to be done again: first there, then gone here."""
-        marked = self._context.marks.marked()
-        if not marked:
-            return
-        spans = joined([span for some in marked.values() for span in some])
-        await self.compute_again(spans)
-        await self._context.store.append([], notes=dict.fromkeys(marked))
-        self._context.marks.forget(list(marked))
-        self.stats.late_marks += len(spans)
+    async def _forget(self, key: ScriptKey) -> None:
+        is_done, pauses = False, LoopPauses()
+        while not is_done:
+            async with self._context.database.writing() as connection:
+                is_done = await forget_script(connection, key.kind, key.script_id)
+            await next_turn()
+        for object_id in self._context.progress.forget(key):
+            self._context.marks.lift(object_id)
+            await pauses.pause()
 
-    async def compute_again(self, spans: list[LateSpan]) -> None:
+    async def _take_marks(self) -> bool:
+        """Some of what came late becomes what is to be done again; says whether there is more of it."""
+        count, is_more = await self._late.take()
+        self.stats.late_marks += count
+        self.stats.failures += self._late.failures
+        self._late.failures = 0
+        self._has_todos = self._has_todos or count > 0
+        return is_more
+
+    async def compute_again(self, spans: Sequence[LateSpan]) -> None:
         """Has the finished periods that meet these spans of objects computed again, soon; that is durable on return.
 
         For records that came, changed or went without passing through the ingest.
         """
-        found = [
-            (job, start_us, await self._until_us(job, end_us))
-            for object_id, start_us, end_us in spans
-            for job, progress in self._context.progress.items()
-            if job.object_id == object_id and job.kind is not ScriptKind.CALCULATE and start_us < progress.done_us
-        ]
-        async with self._context.database.writing() as connection:
-            for each in found:
-                await add_todo(connection, *each)
+        await self._late.compute_again(spans)
         self._has_todos = True
-
-    async def _until_us(self, job: Job, end_us: int) -> int:
-        script = self._context.catalogue.get(job.kind, job.script_id)
-        if job.kind is not ScriptKind.STATISTICS or script is None:
-            return end_us
-        done_us = self._context.progress[job].done_us
-        return await self._statistics.affected_until_us(script, job.object_id, end_us, done_us)
 
     # What the APIs ask
 
@@ -374,9 +392,11 @@ class Analysis:
             uid=script.uid,
             after=told,
         )
+        jobs = [Job(ScriptKind.STATISTICS, script_id, object_id) for object_id in object_ids]
+        ranges = [JobRange(job, start_us, end_us) for job in jobs]
         async with self._context.database.writing() as connection:
-            for object_id in object_ids:
-                await add_todo(connection, Job(ScriptKind.STATISTICS, script_id, object_id), start_us, end_us)
+            for at in range(0, len(ranges), MOST_RANGES):
+                await add_todos(connection, ranges[at : at + MOST_RANGES])
             await write_entries(connection, [entry], self._context.clock())
         self._has_todos = True
 

@@ -9,7 +9,7 @@ import msgspec
 from terrazzo.analysis.context import DELAY_US, AnalysisContext, series_of
 from terrazzo.analysis.progress import ScriptProgress, Todo, finish_todo, save_progress
 from terrazzo.analysis.regression import fit
-from terrazzo.analysis.results import ResultWriter
+from terrazzo.analysis.results import write_balances
 from terrazzo.analysis.scripts import Balance, Job, Script
 from terrazzo.times import format_iso, to_datetime
 
@@ -50,14 +50,11 @@ class BalanceWork:
         closed_us = self.closed_us(balance)
         if progress.done_us >= closed_us:
             return False
-        await self._context.fence(job.object_id, closed_us)
+        await self._context.fence(script.company_id, job.object_id, closed_us)
         rows, done_us = await self._fit_some(script, job, progress.done_us, closed_us)
         moved = msgspec.structs.replace(progress, done_us=done_us)
         async with self._context.database.writing() as connection:
-            writer = ResultWriter(
-                connection, script, job, calendar=self._context.calendar, now_us=self._context.clock()
-            )
-            await writer.put_balances(rows)
+            await write_balances(connection, rows)
             await save_progress(connection, script, job, moved)
         self._context.progress[job] = moved
         return True
@@ -71,10 +68,7 @@ class BalanceWork:
         end_us = min(self.window_us(balance, todo.end_us - 1) + balance.window_us, progress.done_us)
         rows, done_us = await self._fit_some(script, todo.job, start_us, end_us) if start_us < end_us else ([], end_us)
         async with self._context.database.writing() as connection:
-            writer = ResultWriter(
-                connection, script, todo.job, calendar=self._context.calendar, now_us=self._context.clock()
-            )
-            await writer.put_balances(rows)
+            await write_balances(connection, rows)
             await finish_todo(connection, todo, todo.end_us if done_us >= end_us else done_us)
 
     async def _fit_some(self, script: Script, job: Job, start_us: int, end_us: int) -> tuple[list[dict[str, Any]], int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.periods import FINISHED, HOUR_US, Period, PeriodType
 from terrazzo.analysis.progress import ScriptProgress, Todo, finish_todo
-from terrazzo.analysis.results import ResultWriter, read_variables
+from terrazzo.analysis.results import ResultMaker, read_variables, write_results
 from terrazzo.analysis.scripts import Formula, Script, ScriptKind
 from terrazzo.loop_pauses import Steps, in_turns
 from terrazzo.ports.store import Value
@@ -26,8 +26,8 @@ class CalculationWork:
         """Where the statistics of the object begin and end; None while there are none."""
         others = [
             progress
-            for job, progress in self._context.progress.items()
-            if job.object_id == object_id and self._is_source(script, job.kind, job.script_id)
+            for job, progress in self._context.progress.of_object(object_id)
+            if self._is_source(script, job.kind, job.script_id)
         ]
         if not others:
             return None
@@ -45,10 +45,10 @@ class CalculationWork:
         end_us = min(todo.end_us, todo.start_us + hours * HOUR_US)
         context = self._context
         found = [await self._calculate(script, todo, kind, formulas, end_us) for kind in FINISHED]
+        maker = ResultMaker(script, todo.job, calendar=context.calendar, now_us=context.clock())
+        results = [await maker.values(span, values) for span, values in found]
         async with context.database.writing() as connection:
-            writer = ResultWriter(connection, script, todo.job, calendar=context.calendar, now_us=context.clock())
-            for span, values in found:
-                await writer.put_values(span, values)
+            await write_results(connection, todo.job, results)
             await finish_todo(connection, todo, end_us)
 
     async def _calculate(
@@ -58,8 +58,7 @@ class CalculationWork:
         calendar = self._context.calendar
         first, last = calendar.period(kind, todo.start_us), calendar.period(kind, max(end_us - 1, todo.start_us))
         span = Period(kind, first.start_us, last.end_us)
-        async with self._context.database.reading() as connection:
-            found = await read_variables(connection, script.company_id, todo.job.object_id, span)
+        found = await read_variables(self._context.database, script.company_id, todo.job.object_id, span)
         return span, {period: await in_turns(calculating(formulas, given)) for period, given in found.items()}
 
 

@@ -9,10 +9,10 @@ from importlib import import_module
 
 import msgspec
 
+from terrazzo.analysis.known_progress import KnownProgress
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.analysis.periods import Calendar
-from terrazzo.analysis.progress import ScriptProgress
-from terrazzo.analysis.scripts import Job, ScriptCatalogue
+from terrazzo.analysis.scripts import ScriptCatalogue
 from terrazzo.analysis.statistics_rows import StatisticsRows
 from terrazzo.analysis.summarizer import Summarizer
 from terrazzo.analysis.tally import Summary
@@ -40,7 +40,7 @@ class AnalysisContext(msgspec.Struct, frozen=True, kw_only=True):
     marks: LateMarks
     clock: Callable[[], int]
     retention_us: Callable[[int], int]  # by object: what is older isn't in the store any more; 0: everything is
-    progress: dict[Job, ScriptProgress] = msgspec.field(default_factory=dict)
+    progress: KnownProgress = msgspec.field(default_factory=KnownProgress)
     computing: ComputeThread = msgspec.field(default_factory=ComputeThread)
 
     def horizon_us(self, object_id: int) -> int:
@@ -52,13 +52,13 @@ class AnalysisContext(msgspec.Struct, frozen=True, kw_only=True):
         if not self.store.is_whole:
             raise StoreUnavailable(say("records_on_their_way"))
 
-    async def fence(self, object_id: int, until_us: int) -> None:
+    async def fence(self, company_id: int, object_id: int, until_us: int) -> None:
         """From now on what comes earlier than a time is marked; what came before is there to be read.
 
         Raises:
             StoreUnavailable: it isn't yet.
         """
-        await self.marks.fence(object_id, until_us)
+        await self.marks.fence(company_id, object_id, until_us)
         self.ensure_whole()
 
     async def first_us(self, object_id: int, codes: Collection[str], after_us: int) -> int | None:

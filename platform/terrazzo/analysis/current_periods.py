@@ -10,7 +10,7 @@ from terrazzo.analysis.periods import FINISHED, HOUR_US, RUNNING, Period, Period
 from terrazzo.analysis.progress import ScriptProgress
 from terrazzo.analysis.results import read_summaries
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
-from terrazzo.analysis.tally import Summary, join
+from terrazzo.analysis.tally import Summary, joining
 from terrazzo.loop_pauses import in_turns
 from terrazzo.ports.store import Value
 
@@ -59,27 +59,28 @@ class RunningResults:
         """The statistics scripts that have results on an object of a calculation, the first made first."""
         found = [
             self._context.catalogue.get(job.kind, job.script_id)
-            for job in self._context.progress
-            if job.kind is ScriptKind.STATISTICS and job.object_id == object_id
+            for job, _ in self._context.progress.of_object(object_id)
+            if job.kind is ScriptKind.STATISTICS
         ]
         mine = [each for each in found if each is not None and each.company_id == script.company_id]
         return sorted(mine, key=lambda each: each.id)
 
     async def _statistics(self, script: Script, job: Job, kind: PeriodType) -> Running | None:
-        async with self._context.database.reading() as connection:
-            progress = self._context.progress.get(job)
-            if progress is None:
-                return None
-            now_us = self._context.clock()
-            start_us = self._start_us(kind, progress, now_us)
-            spans = self._spans(self._whole_us(kind, start_us), progress.done_us)
-            parts = await read_summaries(connection, job, spans) if spans else []
+        progress = self._context.progress.get(job)
+        if progress is None:
+            return None
+        now_us = self._context.clock()
+        start_us = self._start_us(kind, progress, now_us)
+        spans = self._spans(self._whole_us(kind, start_us), progress.done_us)
+        parts = await read_summaries(self._context.database, job, spans) if spans else []
         edge_us = max(start_us, progress.done_us)
         end_us = now_us if now_us - edge_us <= _MOST_EDGE_US else edge_us
         summaries = [part.summary for part in sorted(parts, key=lambda part: part.period.start_us)]
         if end_us > edge_us:
             summaries.append(await self._edge(script, job, edge_us, end_us))
-        return Running(Period(kind, start_us, max(end_us, start_us)), script.body.values(join(summaries)))
+        return Running(
+            Period(kind, start_us, max(end_us, start_us)), script.body.values(await in_turns(joining(summaries)))
+        )
 
     def _start_us(self, kind: PeriodType, progress: ScriptProgress, now_us: int) -> int:
         if kind is PeriodType.TOTAL:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.async_engine import AsyncConnection
+from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS, ANALYSIS_TODO
+from terrazzo.loop_pauses import LoopPauses
 
+MOST_RANGES = 500  # that are added in one transaction
 _AT_ONCE = 500
+_KINDS = [kind.value for kind in ScriptKind]  # what a later version may have left beside is not this one's
 
 
 class ScriptProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,15 +37,20 @@ class Todo(NamedTuple):
     end_us: int
 
 
-async def load_progress(connection: AsyncConnection) -> dict[Job, ScriptProgress]:
-    """Reads from the database how far every job has come."""
-    rows = (await connection.execute(sa.select(ANALYSIS_PROGRESS))).all()
-    return {
-        Job(ScriptKind(row.kind), row.script_id, row.object_id): ScriptProgress(
-            digest=row.digest, origin_us=row.origin_us, done_us=row.done_us
-        )
-        for row in rows
-    }
+async def saved_progress(database: Database) -> AsyncIterator[tuple[int, Job, ScriptProgress]]:
+    """How far every job of each company has come; some are read at a time, and nothing is held in between."""
+    table, last, pauses = ANALYSIS_PROGRESS, 0, LoopPauses()
+    while True:
+        query = sa.select(table).where(table.c.id > last, one_of(table.c.kind, _KINDS)).order_by(table.c.id)
+        async with database.reading() as connection:
+            rows = (await connection.execute(query.limit(_AT_ONCE))).all()
+        for row in rows:
+            job = Job(ScriptKind(row.kind), row.script_id, row.object_id)
+            yield row.company_id, job, ScriptProgress(digest=row.digest, origin_us=row.origin_us, done_us=row.done_us)
+            await pauses.pause()
+        if len(rows) < _AT_ONCE:
+            return
+        last = rows[-1].id
 
 
 async def save_progress(connection: AsyncConnection, script: Script, job: Job, progress: ScriptProgress) -> None:
@@ -54,15 +64,77 @@ async def save_progress(connection: AsyncConnection, script: Script, job: Job, p
         await connection.execute(table.insert().values(**job._asdict(), **named, **values))
 
 
-async def add_todo(connection: AsyncConnection, job: Job, start_us: int, end_us: int) -> None:
-    """A range to compute again; ranges of a job that touch become one."""
-    table = ANALYSIS_TODO
-    touching = [*_of_job(table, job), table.c.start_us <= end_us, table.c.end_us >= start_us]
-    rows = (await connection.execute(sa.select(table).where(*touching))).all()
-    if rows:
-        start_us, end_us = min(start_us, *(row.start_us for row in rows)), max(end_us, *(row.end_us for row in rows))
-        await connection.execute(table.delete().where(*touching))
-    await connection.execute(table.insert().values(**job._asdict(), start_us=start_us, end_us=end_us))
+class JobRange(NamedTuple):
+    """A time range of a job, in UTC microseconds, whose finished periods have to be computed again."""
+
+    job: Job
+    start_us: int
+    end_us: int
+
+
+async def add_todos(connection: AsyncConnection, ranges: Sequence[JobRange]) -> None:
+    """Ranges to compute again, at most ``MOST_RANGES``; those of a job that touch become one, a new one.
+
+    New also where one that is there has all of it: that may be under way, on what was there before.
+    """
+    if not ranges:
+        return
+    table, wanted = ANALYSIS_TODO, _by_job(ranges)
+    near = [
+        one_of(table.c.kind, {job.kind.value for job in wanted}),
+        one_of(table.c.script_id, {job.script_id for job in wanted}),
+        one_of(table.c.object_id, {job.object_id for job in wanted}),
+        table.c.start_us <= max(each.end_us for each in ranges),
+        table.c.end_us >= min(each.start_us for each in ranges),
+    ]
+    there: dict[Job, list[tuple[int, int, int]]] = {}
+    for row in await connection.execute(sa.select(table).where(*near).order_by(table.c.start_us)):
+        job = Job(ScriptKind(row.kind), row.script_id, row.object_id)
+        there.setdefault(job, []).append((row.start_us, row.end_us, row.id))
+    gone: list[int] = []
+    rows: list[dict[str, Any]] = []
+    for job, some in wanted.items():
+        found, ids = _with_touching(some, there.get(job, ()))
+        gone += ids
+        rows += [{**job._asdict(), "start_us": start_us, "end_us": end_us} for start_us, end_us in found]
+    if gone:
+        await connection.execute(table.delete().where(one_of(table.c.id, gone)))
+    await connection.execute(table.insert(), rows)
+
+
+def _by_job(ranges: Iterable[JobRange]) -> dict[Job, list[tuple[int, int]]]:
+    """The ranges of each job in order of time, those that touch joined."""
+    found: dict[Job, list[tuple[int, int]]] = {}
+    for job, start_us, end_us in sorted(ranges):
+        mine = found.setdefault(job, [])
+        if mine and start_us <= mine[-1][1]:
+            mine[-1] = (mine[-1][0], max(mine[-1][1], end_us))
+        else:
+            mine.append((start_us, end_us))
+    return found
+
+
+def _with_touching(
+    ranges: Iterable[tuple[int, int]], there: Sequence[tuple[int, int, int]]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Ranges with what they touch of those that are there (from, to, id), and the ids of these. Both in order of time.
+
+    Those that are there don't touch each other.
+    """
+    found: list[tuple[int, int]] = []
+    ids: list[int] = []
+    at = 0
+    for start_us, end_us in ranges:
+        while at < len(there) and there[at][1] < start_us:
+            at += 1
+        while at < len(there) and there[at][0] <= end_us:
+            start_us, end_us = min(start_us, there[at][0]), max(end_us, there[at][1])
+            ids.append(there[at][2])
+            at += 1
+        if found and start_us <= found[-1][1]:  # the one before has grown up to here
+            start_us, end_us = found[-1][0], max(end_us, found.pop()[1])
+        found.append((start_us, end_us))
+    return found, ids
 
 
 async def finish_todo(connection: AsyncConnection, todo: Todo, done_us: int) -> None:
@@ -98,20 +170,21 @@ async def remaining_todos(connection: AsyncConnection, kind: ScriptKind, script_
     return [Remaining(row[0], row[1], row[2], row[3], int(row[4])) for row in rows]
 
 
-async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[Todo]:
-    """The oldest that belong to one of these jobs, at most one a job; the first of each company, then the second."""
-    wanted, found = set(jobs), dict[Job, Todo]()
+async def next_todos(connection: AsyncConnection, is_wanted: Callable[[Job], bool]) -> list[Todo]:
+    """The oldest of jobs that are wanted, at most one a job; the first of each company, then the second."""
+    found = dict[Job, Todo]()
     todo, progress = ANALYSIS_TODO.c, ANALYSIS_PROGRESS.c
     same = sa.and_(*(todo[name] == progress[name] for name in Job._fields))
     turn = sa.func.row_number().over(partition_by=progress.company_id, order_by=todo.id).label("turn")
-    ranked = sa.select(ANALYSIS_TODO, turn).select_from(ANALYSIS_TODO.outerjoin(ANALYSIS_PROGRESS, same)).subquery()
+    joined = ANALYSIS_TODO.outerjoin(ANALYSIS_PROGRESS, same)
+    ranked = sa.select(ANALYSIS_TODO, turn).select_from(joined).where(one_of(todo.kind, _KINDS)).subquery()
     query, first = sa.select(ranked).order_by(ranked.c.turn, ranked.c.id).limit(_AT_ONCE), 0
     while not found and (rows := (await connection.execute(query.offset(first))).all()):
         first += len(rows)
         for row in rows:
             job = Job(ScriptKind(row.kind), row.script_id, row.object_id)
-            if job in wanted:
-                found.setdefault(job, Todo(row.id, job, row.start_us, row.end_us))
+            if job not in found and is_wanted(job):
+                found[job] = Todo(row.id, job, row.start_us, row.end_us)
     return list(found.values())
 
 

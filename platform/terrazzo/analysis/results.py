@@ -12,6 +12,7 @@ from terrazzo.analysis.periods import Calendar, Period, PeriodType
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
 from terrazzo.async_engine import AsyncConnection
+from terrazzo.database.database import Database
 from terrazzo.database.field import storable_text
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.analysis import (
@@ -62,34 +63,44 @@ def decode_variables(data: str) -> dict[str, Value]:
     return {each.var_name: each.value for each in _variables.decode(data)}
 
 
-class ResultWriter:
-    """Writes the results of one job; ``now_us`` is the time of creation."""
+class ResultRows(NamedTuple):
+    """The rows of a table for a job's periods of one type that begin in ``span``; others of it are no more."""
 
-    def __init__(
-        self, connection: AsyncConnection, script: Script, job: Job, *, calendar: Calendar, now_us: int
-    ) -> None:
-        self._connection = connection
+    table: sa.Table
+    span: Period
+    rows: Sequence[Mapping[str, Any]]
+
+
+class ResultMaker:
+    """Makes the rows of one job's results, in turns of the event loop: before the database's writer is taken.
+
+    Args:
+        now_us: the time of creation.
+    """
+
+    def __init__(self, script: Script, job: Job, *, calendar: Calendar, now_us: int) -> None:
         self._script = script
         self._job = job
         self._calendar = calendar
         self._now_us = now_us
 
-    async def put_summaries(self, span: Period, found: Sequence[Summarized]) -> None:
-        """The periods of ``span``'s type that begin in it; those that are not among ``found`` are no more."""
+    async def summaries(self, span: Period, found: Sequence[Summarized]) -> list[ResultRows]:
+        """The periods of ``span``'s type that begin in it, and a row for each of their variables."""
         values: dict[Period, Mapping[str, Value]] = {}
         rows, pauses = [], LoopPauses()
         for period, summary in found:
             named = values[period] = self._script.body.values(summary)
-            data, summary_text = encode_variables(named), encode_summary(summary)
-            rows.append({**self._named(period), "data": data, "summary": summary_text, "created": self._now_us})
             await pauses.pause()
-        await self._clear(PERIOD, _beginning_in(PERIOD, self._job, span), values)
-        await self._upsert(PERIOD, rows, _PERIOD_KEY)
-        await self.put_values(span, values)
+            data = encode_variables(named)
+            await pauses.pause()
+            rows.append(
+                {**self._named(period), "data": data, "summary": encode_summary(summary), "created": self._now_us}
+            )
+            await pauses.pause()
+        return [ResultRows(PERIOD, span, rows), await self.values(span, values)]
 
-    async def put_values(self, span: Period, values: Mapping[Period, Mapping[str, Value]]) -> None:
-        """A record for each variable of each period; variables that the script doesn't have any more go."""
-        table, names = VARIABLES[self._script.kind], {name for named in values.values() for name in named}
+    async def values(self, span: Period, values: Mapping[Period, Mapping[str, Value]]) -> ResultRows:
+        """A row for each variable of each period; variables that the script doesn't have any more go."""
         rows: list[Mapping[str, Any]] = []
         pauses = LoopPauses()
         for period, named in values.items():
@@ -98,33 +109,7 @@ class ResultWriter:
             for name, value in named.items():
                 rows.append({**said, "var_name": name, "data": storable_text(text_of(value) or "")})
                 await pauses.pause()
-        inside = _beginning_in(table, self._job, span)
-        await self._clear(table, inside, values)
-        if names:
-            await self._connection.execute(table.delete().where(*inside, sa.not_(one_of(table.c.var_name, names))))
-        await self._upsert(table, rows, (*_PERIOD_KEY, "var_name"))
-
-    async def put_balances(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Writes one balance record for each window, over those that are there."""
-        await self._upsert(BALANCE_RESULT, rows, ("project_id", "object_id", "start_time"))
-
-    async def _clear(self, table: sa.Table, inside: Sequence[sa.ColumnElement[bool]], kept: Collection[Period]) -> None:
-        """Deletes the records of periods that have no values any more."""
-        starts = {period.start_us for period in kept}
-        query = sa.select(table.c.start_time).where(*inside).distinct()
-        gone = [start_us for start_us in (await self._connection.execute(query)).scalars() if start_us not in starts]
-        for some in _pieces(gone):
-            await self._connection.execute(table.delete().where(*inside, one_of(table.c.start_time, some)))
-
-    async def _upsert(self, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> None:
-        """Inserts rows; those whose key is there already are written over and keep their id."""
-        if not rows:
-            return
-        statement = insert_into(self._connection.dialect.name, table)
-        changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
-        statement = statement.on_conflict_do_update(index_elements=list(key), set_=changed)
-        for some in _pieces(rows):
-            await self._connection.execute(statement, [dict(row) for row in some])
+        return ResultRows(VARIABLES[self._script.kind], span, rows)
 
     def _named(self, period: Period) -> dict[str, Any]:
         return {
@@ -138,25 +123,69 @@ class ResultWriter:
         }
 
 
-async def read_summaries(connection: AsyncConnection, job: Job, spans: Iterable[Period]) -> list[Summarized]:
-    """The stored periods that lie within spans of their type, in order of time."""
+async def write_results(connection: AsyncConnection, job: Job, results: Iterable[ResultRows]) -> None:
+    """Writes rows over those that are there, and deletes what is no more."""
+    for table, span, rows in results:
+        inside = _beginning_in(table, job, span)
+        await _clear(connection, table, inside, {row["start_time"] for row in rows})
+        if table is PERIOD:
+            await _upsert(connection, table, rows, _PERIOD_KEY)
+            continue
+        if names := {row["var_name"] for row in rows}:
+            await connection.execute(table.delete().where(*inside, sa.not_(one_of(table.c.var_name, names))))
+        await _upsert(connection, table, rows, (*_PERIOD_KEY, "var_name"))
+
+
+async def write_balances(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes one balance record for each window, over those that are there."""
+    await _upsert(connection, BALANCE_RESULT, rows, ("project_id", "object_id", "start_time"))
+
+
+async def _clear(
+    connection: AsyncConnection, table: sa.Table, inside: Sequence[sa.ColumnElement[bool]], kept: Collection[int]
+) -> None:
+    """Deletes the records of periods that have no values any more; ``kept``: where the others begin."""
+    query = sa.select(table.c.start_time).where(*inside).distinct()
+    gone = [start_us for start_us in (await connection.execute(query)).scalars() if start_us not in kept]
+    for some in _pieces(gone):
+        await connection.execute(table.delete().where(*inside, one_of(table.c.start_time, some)))
+
+
+async def _upsert(
+    connection: AsyncConnection, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]
+) -> None:
+    """Inserts rows; those whose key is there already are written over and keep their id."""
+    if not rows:
+        return
+    statement = insert_into(connection.dialect.name, table)
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    statement = statement.on_conflict_do_update(index_elements=list(key), set_=changed)
+    for some in _pieces(rows):
+        await connection.execute(statement, [dict(row) for row in some])
+
+
+async def read_summaries(database: Database, job: Job, spans: Iterable[Period]) -> list[Summarized]:
+    """The stored periods that lie within spans of their type, in order of time; read in turns of the event loop."""
     any_of = [
         sa.and_(PERIOD.c.type == span.type, PERIOD.c.start_time >= span.start_us, PERIOD.c.end_time <= span.end_us)
         for span in spans
     ]
     mine = (PERIOD.c.script_id == job.script_id, PERIOD.c.object_id == job.object_id)
     query = sa.select(PERIOD.c.type, PERIOD.c.start_time, PERIOD.c.end_time, PERIOD.c.summary)
-    rows = await connection.execute(query.where(*mine, sa.or_(*any_of)).order_by(PERIOD.c.start_time))
-    return [
-        Summarized(Period(PeriodType(row.type), row.start_time, row.end_time), decode_summary(row.summary))
-        for row in rows
-    ]
+    async with database.reading() as connection:
+        rows = (await connection.execute(query.where(*mine, sa.or_(*any_of)).order_by(PERIOD.c.start_time))).all()
+    found, pauses = list[Summarized](), LoopPauses()
+    for row in rows:
+        period = Period(PeriodType(row.type), row.start_time, row.end_time)
+        found.append(Summarized(period, decode_summary(row.summary)))
+        await pauses.pause()
+    return found
 
 
 async def read_variables(
-    connection: AsyncConnection, company_id: int, object_id: int, span: Period
+    database: Database, company_id: int, object_id: int, span: Period
 ) -> dict[Period, dict[str, Value]]:
-    """All statistics of an object by period, of those of ``span``'s type that begin in it.
+    """All statistics of an object by period, of those of ``span``'s type that begin in it; read in turns of the loop.
 
     Where scripts have a variable of the same name, that of the one that was made first counts.
     """
@@ -167,10 +196,13 @@ async def read_variables(
         PERIOD.c.start_time >= span.start_us,
         PERIOD.c.start_time < span.end_us,
     )
-    found: dict[Period, dict[str, Value]] = {}
-    for row in await connection.execute(query.order_by(PERIOD.c.start_time, PERIOD.c.script_id)):
+    async with database.reading() as connection:
+        rows = (await connection.execute(query.order_by(PERIOD.c.start_time, PERIOD.c.script_id))).all()
+    found, pauses = dict[Period, dict[str, Value]](), LoopPauses()
+    for row in rows:
         period = Period(PeriodType(row.type), row.start_time, row.end_time)
         found[period] = {**decode_variables(row.data), **found.get(period, {})}
+        await pauses.pause()
     return found
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 from enum import StrEnum
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, overload
 
 import msgspec
 
@@ -67,14 +70,22 @@ class Balance(NamedTuple):
     window_us: int
 
 
+class ScriptKey(NamedTuple):
+    """Which script it is: ids are of one kind's."""
+
+    kind: ScriptKind
+    script_id: int
+
+
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """One script. ``body``: a ``StatisticsRows``, ``Formulas``, or a ``Balance``."""
+    """One script. ``body``: a ``StatisticsRows``, ``Formulas``, or a ``Balance``; ``named``: its objects as a set."""
 
     kind: ScriptKind
     id: int
     uid: str
     company_id: int
     objects: tuple[int, ...]
+    named: frozenset[int]
     is_active: bool
     digest: str
     body: Any
@@ -88,26 +99,119 @@ class Job(NamedTuple):
     object_id: int
 
 
+class CompanyJobs(Sequence[tuple[Script, Job]]):
+    """The jobs of a company, each script on each of its objects: as a list would have them, made when they are asked.
+
+    Args:
+        scripts: those that run, with their objects.
+    """
+
+    def __init__(self, scripts: Iterable[tuple[Script, Sequence[int]]]) -> None:
+        self._scripts = [each for each in scripts if each[1]]
+        self._ends = list(accumulate(len(objects) for _, objects in self._scripts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Script, Job]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[Script, Job]]: ...
+
+    def __getitem__(self, place: int | slice) -> tuple[Script, Job] | list[tuple[Script, Job]]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        at = bisect_right(self._ends, place)
+        script, objects = self._scripts[at]
+        return script, Job(script.kind, script.id, objects[place - self._ends[at]])
+
+
+class _CompanyScripts:
+    """A company's scripts, and on which objects its statistics are."""
+
+    def __init__(self) -> None:
+        self.scripts: dict[ScriptKind, dict[int, Script]] = {kind: {} for kind in ScriptKind}
+        self.measured: Counter[int] = Counter()  # by object, how many statistics scripts name it
+        self._objects: tuple[int, ...] | None = None  # of ``measured``, in order
+        self._jobs: CompanyJobs | None = None
+
+    def put(self, script: Script) -> None:
+        self.drop(script.kind, script.id)
+        self.scripts[script.kind][script.id] = script
+        if script.kind is ScriptKind.STATISTICS:
+            self.measured.update(script.named)
+
+    def drop(self, kind: ScriptKind, script_id: int) -> None:
+        self._jobs = None
+        script = self.scripts[kind].pop(script_id, None)
+        if kind is not ScriptKind.STATISTICS:
+            return
+        self._objects = None
+        for object_id in script.named if script is not None else ():
+            self.measured[object_id] -= 1
+            if not self.measured[object_id]:
+                del self.measured[object_id]
+
+    def objects(self, script: Script) -> tuple[int, ...]:
+        if script.objects or script.kind is not ScriptKind.CALCULATE:
+            return script.objects
+        if self._objects is None:
+            self._objects = tuple(sorted(self.measured))
+        return self._objects
+
+    def names(self, script: Script, object_id: int) -> bool:
+        """Whether a script is for an object."""
+        if script.objects or script.kind is not ScriptKind.CALCULATE:
+            return object_id in script.named
+        return object_id in self.measured
+
+    def jobs(self) -> CompanyJobs:
+        if self._jobs is None:
+            running = [
+                each
+                for kind in ScriptKind
+                for _, each in sorted(self.scripts[kind].items(), key=lambda item: item[0])
+                if each.is_active
+            ]
+            self._jobs = CompanyJobs((script, self.objects(script)) for script in running)
+        return self._jobs
+
+
 class ScriptCatalogue:
-    """All scripts, kept in step with their records."""
+    """All scripts, kept in step with their records. A change costs what its script has, whatever others have."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
-        self._scripts: dict[tuple[ScriptKind, int], Script] = {}
+        self._scripts: dict[ScriptKey, Script] = {}
+        self._companies: dict[int, _CompanyScripts] = {}
         self._mappings: dict[int, str | None] = {}  # by object
-        self._jobs: dict[int, list[tuple[Script, Job]]] | None = None
 
     def put(self, kind: ScriptKind, script_id: int, row: Row | None) -> None:
-        """Takes over a created or changed script; None: it was deleted."""
-        self._jobs = None
-        if row is None:
-            self._scripts.pop((kind, script_id), None)
-        else:
-            self._scripts[kind, script_id] = _script(kind, row, str(self._zone))
+        """Takes over a created or changed script; None: it was deleted.
+
+        Raises:
+            Exception: the row can't be read; then the script is none that runs.
+        """
+        before = self._scripts.pop(ScriptKey(kind, script_id), None)
+        if before is not None:
+            self._companies[before.company_id].drop(kind, script_id)
+        if row is not None:
+            script = self._scripts[ScriptKey(kind, script_id)] = _script(kind, row, str(self._zone))
+            self._companies.setdefault(script.company_id, _CompanyScripts()).put(script)
 
     def get(self, kind: ScriptKind, script_id: int) -> Script | None:
         """The script of this kind and id."""
-        return self._scripts.get((kind, script_id))
+        return self._scripts.get(ScriptKey(kind, script_id))
+
+    def running(self, job: Job) -> Script | None:
+        """The script of a job that runs; None: it doesn't, or not on this object any more."""
+        script = self._scripts.get(ScriptKey(job.kind, job.script_id))
+        if script is None or not script.is_active:
+            return None
+        return script if self._companies[script.company_id].names(script, job.object_id) else None
 
     def load_objects(self, ids: Iterable[int], mappings: Iterable[str | None]) -> None:
         """Takes over objects, each by its id and the uid of its mapping; None: it has none."""
@@ -128,31 +232,30 @@ class ScriptCatalogue:
     def __iter__(self) -> Iterator[Script]:
         return iter(list(self._scripts.values()))
 
-    def jobs(self) -> Mapping[int, Sequence[tuple[Script, Job]]]:
-        """What runs, by company: statistics first, because calculations follow from them."""
-        if self._jobs is None:
-            self._jobs = self._find_jobs()
-        return self._jobs
+    def companies(self) -> list[int]:
+        """The companies that have scripts, running or not."""
+        return list(self._companies)
 
-    def _find_jobs(self) -> dict[int, list[tuple[Script, Job]]]:
-        order, jobs = list(ScriptKind), dict[int, list[tuple[Script, Job]]]()
-        running = sorted((each for each in self if each.is_active), key=lambda each: (order.index(each.kind), each.id))
-        for script in running:
-            mine = jobs.setdefault(script.company_id, [])
-            mine += [(script, Job(script.kind, script.id, object_id)) for object_id in self.objects(script)]
-        return jobs
+    def jobs(self, company_id: int) -> CompanyJobs:
+        """What runs of a company: statistics first, because calculations follow from them."""
+        return self._companies[company_id].jobs()
 
     def objects(self, script: Script) -> tuple[int, ...]:
         """A calculation without objects is made for those of the company's statistics."""
-        if script.objects or script.kind is not ScriptKind.CALCULATE:
-            return script.objects
-        others = [each for each in self if each.kind is ScriptKind.STATISTICS and each.company_id == script.company_id]
-        return tuple(sorted({object_id for each in others for object_id in each.objects}))
+        return self._companies[script.company_id].objects(script)
+
+    def named(self, company_id: int) -> list[int]:
+        """The objects that a company's scripts name, running or not."""
+        company = self._companies.get(company_id)
+        scripts = company.scripts.values() if company is not None else ()
+        return sorted({object_id for some in scripts for each in some.values() for object_id in each.named})
 
     def calculations(self, company_id: int, object_id: int) -> list[Script]:
         """The calculation scripts of an object."""
-        mine = [each for each in self if each.kind is ScriptKind.CALCULATE and each.company_id == company_id]
-        return [each for each in mine if object_id in self.objects(each)]
+        company = self._companies.get(company_id)
+        if company is None:
+            return []
+        return [each for each in company.scripts[ScriptKind.CALCULATE].values() if company.names(each, object_id)]
 
 
 def _script(kind: ScriptKind, row: Row, zone: str) -> Script:
@@ -160,12 +263,14 @@ def _script(kind: ScriptKind, row: Row, zone: str) -> Script:
         [row["script"]] if kind is not ScriptKind.BALANCE else [row["target_code"], row["input_codes"], row["window"]]
     )
     digest = hashlib.sha256(msgspec.json.encode([zone, *said])).hexdigest()
+    objects = tuple(int(key) for key in row["object_list"] or ())
     return Script(
         kind=kind,
         id=row["id"],
         uid=row["uid"],
         company_id=row[COMPANY],
-        objects=tuple(int(key) for key in row["object_list"] or ()),
+        objects=objects,
+        named=frozenset(objects),
         is_active=bool(row["is_active"] and row["is_available"]),
         digest=digest,
         body=_BODIES[kind](row),

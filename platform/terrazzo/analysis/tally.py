@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from terrazzo.loop_pauses import Steps
 from terrazzo.ports.store import Value
 
 
@@ -86,12 +87,13 @@ def decode_summary(body: bytes) -> Summary:
     return _decoder.decode(body)
 
 
-def join(parts: Iterable[Summary]) -> Summary:
-    """The summary of consecutive periods taken together, earliest first."""
+def joining(parts: Iterable[Summary]) -> Steps[Summary]:
+    """The summary of consecutive periods taken together, earliest first, a part at a time."""
     whole = Summary()
     for part in parts:
         for code, tally in part.tallies.items():
             whole.tallies.setdefault(code, PeriodTally()).join(tally)
         for key, held_us in part.held_us.items():
             whole.held_us[key] = whole.held_us.get(key, 0) + held_us
+        yield
     return whole

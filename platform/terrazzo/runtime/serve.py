@@ -213,6 +213,7 @@ class Platform:
             broker=self.terminals.broker,
             gateway=self.gateway,
             mapper=self.parts.objects.mapper,
+            marks=self.parts.objects.marks,
             bridges=self.terminals.bridges,
             store=self.store,
         )

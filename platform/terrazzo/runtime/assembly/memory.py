@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from terrazzo.analysis.late_records import LateMarks
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.hub import LiveHub
@@ -31,6 +32,7 @@ STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
 RETAINED = Cost(0.6)  # the broker counts 400 bytes for each level of a topic, of which most share some
 UNREAD = Cost(1.0, 1_000)
+LATE = Cost(1.0, 300)  # of spans that came late, and notes of them
 LIVE = Cost(1.0, 0)  # a feed counts what its frames take
 
 
@@ -43,6 +45,7 @@ def share_memory(
     broker: Broker,
     gateway: GatewayServers,
     mapper: ReportMapper,
+    marks: LateMarks,
     bridges: Sequence[Bridge],
     store: TimeSeriesStore,
 ) -> None:
@@ -63,6 +66,7 @@ def share_memory(
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
     memory.add(Account(kind="effects", read=_by_company(mapper.effect_queue.waiting), cost=EFFECTS))
     memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
+    memory.add(Account(kind="late", read=marks.kept, cost=LATE))
     memory.add(Account(kind="bridges", read=lambda: _sum(_of_bridges(bridges)), cost=BRIDGES))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, gateway.connection_limiter)), cost=UNREAD))
     memory.add(Account(kind="made", read=lambda: _not_written(gateway.kept_answers(), unread.kept())))

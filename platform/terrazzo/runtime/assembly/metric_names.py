@@ -420,7 +420,7 @@ ANALYSIS = {
     "terrazzo_analysis_late_marks_total": Figure("late_marks", "Marks that records of a finished period came late"),
     "terrazzo_analysis_failures_total": Figure(
         "failures",
-        "Pieces of jobs that failed; it rests, and the others go on",
+        "Pieces of jobs, marks of late records and scripts that failed; each rests, and the others go on",
     ),
 }
 

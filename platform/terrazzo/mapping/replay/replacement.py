@@ -1,69 +1,157 @@
-"""The events and labels of a range in the database, replaced in one transaction."""
+"""The events and labels of a range in the database, replaced some hundred rows at a time: others write in between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from terrazzo.async_engine import AsyncConnection
+from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.expressions.functions import Value, as_number
+from terrazzo.loop_pauses import LoopPauses
+from terrazzo.mapping.effects import EventRaised, EventsCleared
 from terrazzo.mapping.labels import Key
 from terrazzo.mapping.replay.event_merge import merge_events
-from terrazzo.mapping.replay.label_merge import Changes, Range, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, merge_labels, still_open
 from terrazzo.mapping.replay.rerun import RerunOutcome
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 
 _AT_ONCE = 500  # ids in one statement
+_SLICE = 500  # events, or rows of labels, that are replaced in one transaction
 
 
-class ReplacedEvents(NamedTuple):
-    """What a replay does to events and labels, counted by when they were raised and opened; and what is open then."""
+class Replaced(NamedTuple):
+    """What a replay does to rows of one kind, counted by when they were raised or opened."""
 
-    events_before: int
-    events_after: int
-    labels_before: int
-    labels_after: int
-    open: set[Key]
+    before: int = 0
+    after: int = 0
 
 
-async def replace_happenings(
+class EventSlice(NamedTuple):
+    """What a replay found in a part of the range.
+
+    Args:
+        cleared: what has cleared the events, by their index.
+    """
+
+    span: Range
+    events: Sequence[EventRaised]
+    cleared: Mapping[int, EventsCleared]
+
+
+async def event_slices(
+    database: Database, object_id: int, span: Range, outcome: RerunOutcome
+) -> AsyncIterator[EventSlice]:
+    """Cuts the range where some hundred events were found or are there; those of one time stay together.
+
+    An event is known by its time, so each slice is replaced by itself: after a kill the next replay replaces them all
+    again, and leaves those alone that are right already.
+    """
+    order = sorted(range(len(outcome.events)), key=lambda index: outcome.events[index].time_us)
+    start_us, at = span.start_us, 0
+    while start_us is not None:
+        ends = [await _nth_us(database, object_id, start_us, span.end_us)]
+        if at + _SLICE < len(order):
+            ends.append(outcome.events[order[at + _SLICE]].time_us)
+        known = [max(each, start_us + 1) for each in ends if each is not None]
+        next_us = min(known, default=None)
+        mine: list[int] = []
+        while at < len(order) and (next_us is None or outcome.events[order[at]].time_us < next_us):
+            mine.append(order[at])
+            at += 1
+        cleared = {place: outcome.cleared[each] for place, each in enumerate(mine) if each in outcome.cleared}
+        part = Range(start_us, span.end_us if next_us is None else next_us - 1)
+        yield EventSlice(part, [outcome.events[each] for each in mine], cleared)
+        if next_us is None:
+            return
+        start_us = next_us
+
+
+async def _nth_us(database: Database, object_id: int, start_us: int, end_us: int | None) -> int | None:
+    """When the event was raised that a slice from ``start_us`` on has no place for; None: it has all that are there."""
+    query = sa.select(EVENT.c.created).where(*_within(object_id, Range(start_us, end_us))).order_by(EVENT.c.created)
+    async with database.reading() as connection:
+        found: int | None = (await connection.execute(query.limit(1).offset(_SLICE))).scalar()
+    return found
+
+
+async def replace_events(
+    connection: AsyncConnection, object_id: int, found: EventSlice, *, dry_run: bool, quotas: EventQuotas
+) -> Replaced:
+    """Puts what a replay found in the place of the events of a slice; ``dry_run``: only counts."""
+    query = sa.select(EVENT).where(*_within(object_id, found.span)).order_by(EVENT.c.created, EVENT.c.id)
+    rows = [dict(row) for row in (await connection.execute(query)).mappings()]
+    if not dry_run:
+        changes = merge_events(rows, found.events, found.cleared)
+        await _apply(connection, EVENTS, changes, quotas)
+        for ids in _pieces(changes.deletes):
+            await connection.execute(EVENT_COMMENT.delete().where(one_of(EVENT_COMMENT.c.event_id, ids)))
+    return Replaced(len(rows), len(found.events))
+
+
+def _within(object_id: int, span: Range) -> list[sa.ColumnElement[bool]]:
+    where = [EVENT.c.object_id == object_id, EVENT.c.created >= span.start_us]
+    return where if span.end_us is None else [*where, EVENT.c.created <= span.end_us]
+
+
+async def label_groups(
+    database: Database, object_id: int, rules: frozenset[int], outcome: RerunOutcome
+) -> list[dict[Key, list[Interval]]]:
+    """What was found of labels, and of those that are there, some hundred rows together; one label is never divided.
+
+    What becomes of a label follows from all of its rows: who closed it by hand, and what reaches across the edges.
+    """
+    columns = LABEL.c
+    mine = (columns.object_id == object_id, one_of(columns.project_id, rules))
+    count = sa.select(columns.project_id, columns.code, sa.func.count()).where(*mine)
+    async with database.reading() as connection:
+        rows = (await connection.execute(count.group_by(columns.project_id, columns.code))).all()
+    sizes = Counter({(row[0], row[1]): int(row[2]) for row in rows})
+    found: dict[Key, list[Interval]] = {key: [] for key in sizes}
+    pauses = LoopPauses()
+    for interval in outcome.intervals:
+        found.setdefault(interval.key, []).append(interval)
+        await pauses.pause()
+    groups, size = list[dict[Key, list[Interval]]](), _SLICE
+    for key, intervals in sorted(found.items(), key=lambda each: each[0]):
+        grown = sizes[key] + len(intervals)
+        if size + grown > _SLICE:
+            groups.append({})
+            size = 0
+        groups[-1][key] = intervals
+        size += grown
+    return groups
+
+
+async def replace_labels(
     connection: AsyncConnection,
     object_id: int,
-    rules: frozenset[int],
     span: Range,
-    outcome: RerunOutcome,
+    found: Mapping[Key, Sequence[Interval]],
     *,
     dry_run: bool,
     quotas: EventQuotas,
-) -> ReplacedEvents:
-    """Puts what a replay found in the place of the rows of the range; ``dry_run``: only counts.
+) -> tuple[Replaced, set[Key]]:
+    """Puts what a replay ``found`` in the place of the rows of some labels, and says which of them are open then.
 
     Labels of retainers that don't run now are left alone.
     """
-    events = await _events(connection, object_id, span)
-    labels = await _labels(connection, object_id, rules, span)
-    of_events = merge_events(events, outcome.events, outcome.cleared)
-    of_labels = merge_labels(labels, outcome.intervals, span)
+    rows = await _labels(connection, object_id, found.keys(), span)
+    intervals = [interval for some in found.values() for interval in some]
+    changes = merge_labels(rows, intervals, span)
     if not dry_run:
-        await _apply(connection, EVENTS, of_events, quotas)
-        for ids in _pieces(of_events.deletes):
-            await connection.execute(EVENT_COMMENT.delete().where(one_of(EVENT_COMMENT.c.event_id, ids)))
-        await _apply(connection, LABELS, of_labels, quotas)
-    before = sum(span.holds(row["opened_at"]) for row in labels)
-    moved = [row for row in labels if span.holds(row["opened_at"]) and _moves_out(of_labels, row, span)]
-    came = sum(span.holds(row["opened_at"]) for row in of_labels.inserts)
-    return ReplacedEvents(
-        events_before=len(events),
-        events_after=len(outcome.events),
-        labels_before=before,
-        labels_after=before + came - len(of_labels.deletes) - len(moved),
-        open=still_open(labels, outcome.intervals),
-    )
+        await _apply(connection, LABELS, changes, quotas)
+    before = sum(span.holds(row["opened_at"]) for row in rows)
+    moved = [row for row in rows if span.holds(row["opened_at"]) and _moves_out(changes, row, span)]
+    came = sum(span.holds(row["opened_at"]) for row in changes.inserts)
+    replaced = Replaced(before, before + came - len(changes.deletes) - len(moved))
+    return replaced, still_open(rows, intervals)
 
 
 def _moves_out(changes: Changes, row: Any, span: Range) -> bool:
@@ -71,31 +159,27 @@ def _moves_out(changes: Changes, row: Any, span: Range) -> bool:
     return opened_us is not None and not span.holds(opened_us)
 
 
-async def _events(connection: AsyncConnection, object_id: int, span: Range) -> list[dict[str, Any]]:
-    columns = EVENT.c
-    where = [columns.object_id == object_id, columns.created >= span.start_us]
-    if span.end_us is not None:
-        where.append(columns.created <= span.end_us)
-    query = sa.select(EVENT).where(*where).order_by(columns.created, columns.id)
-    return [dict(row) for row in (await connection.execute(query)).mappings()]
-
-
-async def _labels(
-    connection: AsyncConnection, object_id: int, rules: frozenset[int], span: Range
-) -> list[dict[str, Any]]:
+async def _labels(connection: AsyncConnection, object_id: int, keys: Set[Key], span: Range) -> list[dict[str, Any]]:
     columns = LABEL.c
     reaches = sa.or_(columns.close_at.is_(None), columns.close_at >= span.start_us)
     if span.end_us is not None:
         reaches = sa.and_(reaches, columns.opened_at <= span.end_us)
-    where = [columns.object_id == object_id, one_of(columns.project_id, rules), sa.or_(reaches, columns.by_hand == 1)]
+    of_keys = [one_of(columns.project_id, {key[0] for key in keys}), one_of(columns.code, {key[1] for key in keys})]
+    where = [columns.object_id == object_id, *of_keys, sa.or_(reaches, columns.by_hand == 1)]
     query = sa.select(LABEL).where(*where).order_by(columns.opened_at, columns.id)
-    return [dict(row) for row in (await connection.execute(query)).mappings()]
+    rows = (dict(row) for row in (await connection.execute(query)).mappings())
+    return [row for row in rows if (row["project_id"], row["code"]) in keys]
 
 
 async def _apply(connection: AsyncConnection, kind: KeptKind, changes: Changes, quotas: EventQuotas) -> None:
     table = kind.table
+    alike: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row_id, values in changes.updates.items():
-        await connection.execute(table.update().where(table.c.id == row_id).values(**values))
+        alike[tuple(sorted(values))].append({**values, "row_id": row_id})
+    for rows in alike.values():  # one statement for all that change the same columns
+        mine = table.c.id == sa.bindparam("row_id")
+        named: dict[str, Any] = {name: sa.bindparam(name) for name in rows[0] if name != "row_id"}
+        await connection.execute(table.update().where(mine).values(named), rows)
     await quotas.take(connection, kind, changes.deletes)
     for ids in _pieces(changes.deletes):
         await connection.execute(table.delete().where(one_of(table.c.id, ids)))
@@ -123,6 +207,15 @@ class Collected(NamedTuple):
 
     time_us: int
     values: Mapping[str, Value]
+
+
+async def collected_count(connection: AsyncConnection, object_id: int) -> int:
+    """How many records ``collected`` reads."""
+    record, project = COLLECTOS.table, COLLECT.table
+    there = sa.join(record, project, project.c.id == record.c.project_id)
+    mine = (record.c.object_id == object_id, record.c.is_available == 1)
+    query = sa.select(sa.func.count()).select_from(there).where(*mine)
+    return int((await connection.execute(query)).scalar_one())
 
 
 async def collected(connection: AsyncConnection, object_id: int) -> list[Collected]:

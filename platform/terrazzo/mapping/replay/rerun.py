@@ -17,11 +17,11 @@ from terrazzo.mapping.replay.label_merge import Interval
 from terrazzo.mapping.state import ObjectState
 from terrazzo.ports.store import Record
 
-MOST_HAPPENINGS = 200_000  # events and labels of one replay: they are replaced in one transaction
+MOST_HAPPENINGS = 200_000  # events and labels of one replay, all in memory at its end
 
 
 class TooMuchHappened(Exception):
-    """More events and labels than one transaction should replace."""
+    """More events and labels than one replay should replace."""
 
 
 class RerunOutcome(NamedTuple):

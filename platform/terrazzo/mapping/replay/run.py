@@ -1,27 +1,40 @@
 """One replay, from the first report to the last row; it can be repeated whenever it was interrupted.
 
-The mosaic is replaced a piece at a time, each piece all or nothing, and only if no report came to it since it was read;
-events and labels follow in one transaction at the end, only if none came to the whole range. Otherwise it begins anew.
+The mosaic is replaced a piece at a time, each piece all or nothing, and only if no report came to it since it was read.
+Events and labels follow at the end, some hundred rows in a transaction, so that others write in between: events by
+time, labels one or some of them whole, each only if no report came there. Otherwise it begins anew, and so it does
+after a kill: what is as it should be stays as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence, Set
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
+from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.loop_pauses import LoopPauses
-from terrazzo.mapping.labels import Labels, Standing
+from terrazzo.mapping.labels import Key, Labels, Standing
 from terrazzo.mapping.replay import reasons
 from terrazzo.mapping.replay.completeness import worded
 from terrazzo.mapping.replay.label_merge import Range
 from terrazzo.mapping.replay.piece_pace import PiecePace
 from terrazzo.mapping.replay.progress import ReplayProgress
-from terrazzo.mapping.replay.replacement import Collected, ReplacedEvents, collected, replace_happenings
-from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, TooMuchHappened
+from terrazzo.mapping.replay.replacement import (
+    Collected,
+    collected,
+    collected_count,
+    event_slices,
+    label_groups,
+    replace_events,
+    replace_labels,
+)
+from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, RerunOutcome, TooMuchHappened
 from terrazzo.mapping.replay.running_objects import RunningObjects, Stand, Subject
 from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.ports.store import Record, Seen, StoreUnavailable, TimeSeriesStore
@@ -188,7 +201,7 @@ class _Attempt:
         self._looks = 0
         self._series: list[str] = []
         self._next_us = run.task.start_us  # up to here it is covered
-        self._seen = 0  # reports of the range
+        self._pieces: list[tuple[int, int, int]] = []  # from when to when, and how many reports
         self._mosaic = 0  # records made of them
         self._collected: list[Collected] = []
         self._collected_taken = 0
@@ -298,9 +311,9 @@ class _Attempt:
         """Replaces the mosaic of the piece that has been replayed, and notes the position."""
         self._collect_until(end_us + 1)
         records = self._rerun.gather()
-        self._seen += count
         self._mosaic += len(records)
         start_us, self._next_us = self._next_us, end_us + 1
+        self._pieces.append((start_us, end_us, count))
         if not self._run.task.dry_run:
             await self._replace(start_us, end_us, records, Seen(self._series, count))
         self._run.progress.mosaic_after = self._mosaic
@@ -317,35 +330,66 @@ class _Attempt:
 
     async def finish(self) -> None:
         """Replaces events and labels, and what is known of the object where the range reaches to now."""
-        task, parts = self._run.task, self._run.parts
+        task = self._run.task
         stand = self._live.stand(self._subject)
         if not task.dry_run:
             await self._live.settled()
-        span, outcome, rules = Range(task.start_us, task.end_us), self._rerun.outcome(), self._subject.rules
-        begin = parts.database.reading if task.dry_run else parts.database.writing
-        async with begin() as connection:
-            replaced = await replace_happenings(
-                connection, task.object_id, rules, span, outcome, dry_run=task.dry_run, quotas=parts.quotas
-            )
-            if not task.dry_run:
-                await self._check()
+        span, outcome = Range(task.start_us, task.end_us), self._rerun.outcome()
+        await self._replace_events(span, outcome)
+        still_open = await self._replace_labels(span, outcome)
         if task.end_us is None and not task.dry_run:
-            await self._renew(replaced, stand)
-        self._tell(replaced)
+            await self._renew(still_open, stand)
+        self._tell()
 
-    async def _check(self) -> None:
-        """Checks, after the rows were read, that every report behind them was seen."""
+    async def _replace_events(self, span: Range, outcome: RerunOutcome) -> None:
+        task, parts, progress = self._run.task, self._run.parts, self._run.progress
+        before = after = 0
+        async for some in event_slices(parts.database, task.object_id, span, outcome):
+            async with self._begin() as connection:
+                replaced = await replace_events(
+                    connection, task.object_id, some, dry_run=task.dry_run, quotas=parts.quotas
+                )
+                if not task.dry_run:
+                    await self._check(connection, some.span)
+            before, after = before + replaced.before, after + replaced.after
+        progress.events_before, progress.events_after = before, after
+
+    async def _replace_labels(self, span: Range, outcome: RerunOutcome) -> set[Key]:
+        task, parts, progress = self._run.task, self._run.parts, self._run.progress
+        before, after, still_open = 0, 0, set[Key]()
+        for found in await label_groups(parts.database, task.object_id, self._subject.rules, outcome):
+            async with self._begin() as connection:
+                replaced, are_open = await replace_labels(
+                    connection, task.object_id, span, found, dry_run=task.dry_run, quotas=parts.quotas
+                )
+                if not task.dry_run:
+                    await self._check(connection, span)
+            before, after, still_open = before + replaced.before, after + replaced.after, still_open | are_open
+        progress.labels_before, progress.labels_after = before, after
+        return still_open
+
+    def _begin(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        database = self._run.parts.database
+        return database.reading() if self._run.task.dry_run else database.writing()
+
+    async def _check(self, connection: AsyncConnection, span: Range) -> None:
+        """Checks, after the rows of a part of the range were read, that every report behind them was seen."""
         if not self._store.is_whole:
             raise StoreUnavailable(say("reports_on_their_way"))
         series = await self._find_series()
-        if await self._count(series, self._run.task.start_us, self._next_us - 1) != self._seen:
+        first = max(0, bisect_right(self._pieces, (span.start_us, LATEST_US, 0)) - 1)
+        last = len(self._pieces)
+        if span.end_us is not None:
+            last = bisect_right(self._pieces, (span.end_us, LATEST_US, 0))
+        seen = self._pieces[first:last]
+        if await self._count(series, seen[0][0], seen[-1][1]) != sum(piece[2] for piece in seen):
             raise Disturbed
-        if len(await self._find_collected()) != len(self._collected):
+        if await collected_count(connection, self._run.task.object_id) != len(self._collected):
             raise Disturbed
         if not self._live.is_same(self._subject):
             raise Failed(reasons.CHANGED)
 
-    async def _renew(self, replaced: ReplacedEvents, stand: Stand) -> None:
+    async def _renew(self, still_open: Set[Key], stand: Stand) -> None:
         """What the object is known by from now on is what the replay found."""
         state, found = self._rerun.state()
         if self._live.stand(self._subject) != stand or not self._live.is_same(self._subject):
@@ -354,15 +398,13 @@ class _Attempt:
         others = self._live.labels(self._subject.object_id).standings
         standings = {key: standing for key, standing in others.items() if key[0] not in self._subject.rules}
         for key, standing in found.standings.items():
-            opened_us = standing.opened_us if key in replaced.open else None
+            opened_us = standing.opened_us if key in still_open else None
             standings[key] = Standing(*key, standing.matched, opened_us)
         notes = self._live.adopt(self._subject.object_id, state, Labels(standings.values()))
         await self._store.append([], notes=notes)
 
-    def _tell(self, replaced: ReplacedEvents) -> None:
+    def _tell(self) -> None:
         progress = self._run.progress
         progress.records_skipped = self._rerun.skipped
         progress.records_total = progress.records_done
         progress.mosaic_after = self._mosaic
-        progress.events_before, progress.events_after = replaced.events_before, replaced.events_after
-        progress.labels_before, progress.labels_after = replaced.labels_before, replaced.labels_after

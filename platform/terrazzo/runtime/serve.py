@@ -215,6 +215,7 @@ class Platform:
             mapper=self.parts.objects.mapper,
             bridges=self.terminals.bridges,
             store=self.store,
+            quotas=self.metadata.quotas,
         )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:

@@ -10,6 +10,7 @@ from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.memory_shares import Account, Cost, Kept, MemoryShares
+from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
@@ -28,6 +29,7 @@ PARTIAL = Cost(1.1, 0)
 EFFECTS = Cost(1.0, 450)
 BRIDGES = Cost(1.2, 250)  # for each message on disk: its place in the list
 STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and rows
+MAPPINGS = Cost(1.0, 600)  # of tables and plans mapping/scripts.py counts what they take
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
 RETAINED = Cost(0.6)  # the broker counts 400 bytes for each level of a topic, of which most share some
 UNREAD = Cost(1.0, 1_000)
@@ -45,6 +47,7 @@ def share_memory(
     mapper: ReportMapper,
     bridges: Sequence[Bridge],
     store: TimeSeriesStore,
+    quotas: RecordQuotas,
 ) -> None:
     """Adds all accounts, what is cheapest to lose first, and starts to look after them."""
     of_broker, unread = broker.memory, gateway.connection_limiter.unread
@@ -63,6 +66,9 @@ def share_memory(
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
     memory.add(Account(kind="effects", read=_by_company(mapper.effect_queue.waiting), cost=EFFECTS))
     memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
+    scripts = mapper.engine.catalogue.scripts
+    memory.add(Account(kind="mappings", read=scripts.kept, cost=MAPPINGS))
+    quotas.memory_of_mappings = lambda company_id, used: scripts.use(company_id, used, memory.most_bytes)
     memory.add(Account(kind="bridges", read=lambda: _sum(_of_bridges(bridges)), cost=BRIDGES))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, gateway.connection_limiter)), cost=UNREAD))
     memory.add(Account(kind="made", read=lambda: _not_written(gateway.kept_answers(), unread.kept())))

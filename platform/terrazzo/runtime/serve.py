@@ -216,6 +216,7 @@ class Platform:
             bridges=self.terminals.bridges,
             store=self.store,
             quotas=self.metadata.quotas,
+            commands=self.messaging.commands,
         )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:

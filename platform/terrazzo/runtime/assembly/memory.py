@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
+from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.report_mapper import ReportMapper
@@ -29,6 +30,7 @@ PARTIAL = Cost(1.1, 0)
 EFFECTS = Cost(1.0, 450)
 BRIDGES = Cost(1.2, 250)  # for each message on disk: its place in the list
 STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and rows
+COMMANDS = Cost(1.0, 700)  # answers that wait for the database
 MAPPINGS = Cost(1.0, 600)  # of tables and plans mapping/scripts.py counts what they take
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
 RETAINED = Cost(0.6)  # the broker counts 400 bytes for each level of a topic, of which most share some
@@ -48,6 +50,7 @@ def share_memory(
     bridges: Sequence[Bridge],
     store: TimeSeriesStore,
     quotas: RecordQuotas,
+    commands: CommandDispatcher,
 ) -> None:
     """Adds all accounts, what is cheapest to lose first, and starts to look after them."""
     of_broker, unread = broker.memory, gateway.connection_limiter.unread
@@ -66,6 +69,7 @@ def share_memory(
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
     memory.add(Account(kind="effects", read=_by_company(mapper.effect_queue.waiting), cost=EFFECTS))
     memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
+    memory.add(Account(kind="commands", read=commands.kept, cost=COMMANDS))
     scripts = mapper.engine.catalogue.scripts
     memory.add(Account(kind="mappings", read=scripts.kept, cost=MAPPINGS))
     quotas.memory_of_mappings = lambda company_id, used: scripts.use(company_id, used, memory.most_bytes)

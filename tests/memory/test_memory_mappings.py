@@ -72,3 +72,21 @@ async def test_what_was_there_works_on_and_no_object_gets_one_beyond_it(tmp_path
             await objects.update(company.actor, kept["uid"], {"mapping_id": other["uid"]})
         await objects.create(company.actor, values)  # of that one the table is there
         await objects.update(company.actor, kept["uid"], {"name": "n", "mapping_id": mapping["uid"]})
+
+
+async def test_rows_that_were_read_count_and_go_before_anybody_is_refused(tmp_path: Path) -> None:
+    async with running_site(tmp_path, limits={"memory_mib": 2}) as site:
+        ours, theirs = await site.company("A"), await site.company("B")
+        memory = site.platform.gateway.services.memory
+        owner = ours.actor.company_id
+        for company in (ours, theirs):
+            made = await create(company, 20)
+            await site.entities.mappings.item(company.actor, made["uid"])
+        kept = site.entities.kept_rows()
+        assert kept[owner].bytes > 1_000
+        await until(lambda: memory.by_kind()["rows"] == sum(each.bytes for each in kept.values()), "it is counted")
+        with memory.holding("imports", owner) as held:
+            held.resize(memory.most_bytes - 100_000)
+            await until(lambda: owner not in site.entities.kept_rows(), "the company's go")
+            assert theirs.actor.company_id in site.entities.kept_rows()
+            assert memory.stats.given_up["rows"] >= kept[owner].bytes

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo.analysis.script_memory import ScriptMemory
 from terrazzo.analysis.statistics_rows import StatisticsRows, parse_statistics_rows
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
@@ -92,6 +93,7 @@ class ScriptCatalogue:
     """All scripts, kept in step with their records."""
 
     def __init__(self, zone: tzinfo) -> None:
+        self.memory = ScriptMemory()
         self._zone = zone
         self._scripts: dict[tuple[ScriptKind, int], Script] = {}
         self._mappings: dict[int, str | None] = {}  # by object
@@ -100,6 +102,7 @@ class ScriptCatalogue:
     def put(self, kind: ScriptKind, script_id: int, row: Row | None) -> None:
         """Takes over a created or changed script; None: it was deleted."""
         self._jobs = None
+        self.memory.put((kind, script_id), row)
         if row is None:
             self._scripts.pop((kind, script_id), None)
         else:

@@ -212,10 +212,10 @@ class Platform:
             live=self.parts.views.live,
             broker=self.terminals.broker,
             gateway=self.gateway,
-            mapper=self.parts.objects.mapper,
+            objects=self.parts.objects,
             bridges=self.terminals.bridges,
             store=self.store,
-            quotas=self.metadata.quotas,
+            metadata=self.metadata,
             commands=self.messaging.commands,
         )
         addresses = await self.gateway.listen(self._lifetime)

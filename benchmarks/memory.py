@@ -39,13 +39,15 @@ from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.frames import as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
+from terrazzo.mapping.catalogue import MappingCatalogue, ObjectSpec
 from terrazzo.mapping.effect_queue import EffectQueue
 from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.effects import EventRaised
+from terrazzo.mapping.plan import Run, made_at_once, plan_steps
 from terrazzo.mapping.state import ObjectState
 from terrazzo.memory_shares import MIB, PLAIN, Cost, Kept
 from terrazzo.ports.tasks import Tasks
-from terrazzo.runtime.assembly.memory import EFFECTS, INFLIGHT, LIVE, QUEUED, REPORTS, RETAINED, STATES
+from terrazzo.runtime.assembly.memory import EFFECTS, INFLIGHT, LIVE, MAPPINGS, QUEUED, REPORTS, RETAINED, STATES
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.delivery.queue_share import QueueShare
@@ -183,6 +185,24 @@ def states(size: int) -> Filler:
     return add, lambda: Kept(*sums)
 
 
+def mappings(size: int) -> Filler:
+    """Mappings of some rows with expressions, ``size`` characters in all of them or more, and a plan of each."""
+    catalogue, plans = MappingCatalogue(), list[Run]()
+    count, terms = (20, 0) if size < 1_000 else (4, size // 50)
+
+    def add(number: int) -> None:
+        text = "x * 0.5" + "".join(f" + x * {number}.{n}" for n in range(terms))
+        rows = [[f"V{n}", f"variable {n} of {number}", "", "STA", f"t.p{n}", text] for n in range(count)]
+        catalogue.put_mapping(number, rows, 1)
+        catalogue.put_object(ObjectSpec(id=number, company_id=1, mapping_id=number, terminals=("t",)))
+        made_at_once(catalogue.reading(number))
+        points = {n: f"p{n}" for n in range(count)}
+        plans.append(made_at_once(plan_steps(parse_table(rows), points)))
+        catalogue.scripts.note_plan(number, len(points))
+
+    return add, lambda: catalogue.scripts.kept().get(1, Kept())
+
+
 KINDS: dict[str, Callable[[int], Filler]] = {
     "queued": queued,
     "inflight": inflight,
@@ -191,6 +211,7 @@ KINDS: dict[str, Callable[[int], Filler]] = {
     "live, idle": partial(live, is_idle=True),
     "effects": effects,
     "states": states,
+    "mappings": mappings,
 }
 COSTS: dict[str, Cost] = {
     "queued": QUEUED,
@@ -200,6 +221,7 @@ COSTS: dict[str, Cost] = {
     "live, idle": LIVE,
     "effects": EFFECTS,
     "states": STATES,
+    "mappings": MAPPINGS,
     "received": REPORTS,
     "imports": PLAIN,
 }

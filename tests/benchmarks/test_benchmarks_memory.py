@@ -21,5 +21,16 @@ def test_each_kind_counts_what_it_costs() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr[-4_000:]
     kinds = {line.split("|")[1].strip() for line in ended.stdout.splitlines()[2:]}
     assert kinds == {
-        *("queued", "inflight", "retained", "live", "live, idle", "effects", "states", "received", "imports"),
+        *(
+            "queued",
+            "inflight",
+            "retained",
+            "live",
+            "live, idle",
+            "effects",
+            "states",
+            "mappings",
+            "received",
+            "imports",
+        ),
     }

@@ -6,9 +6,14 @@ import asyncio
 import uuid
 from typing import Any
 
+import msgspec
+import pytest
+
 from platform_site import Site
 from terrazzo.commands import unwritten_answers
-from terrazzo.commands.unwritten_answers import OF_COMPANY, OF_TERMINAL, UnwrittenAnswers
+from terrazzo.commands.unwritten_answers import OF_COMPANY, OF_COMPANY_BYTES, OF_TERMINAL, UnwrittenAnswers
+from terrazzo.domain.answers import answer_text
+from terrazzo.domain.payload import decode
 from waiting import until
 
 
@@ -74,3 +79,67 @@ async def test_a_flood_of_made_up_answers_leaves_others_theirs(site: Site, peer:
     assert (await site.commands.page(theirs.actor)).rows[0]["state"] == "delivered"
     go_on.set()
     await command_is(site, theirs.actor, "answered")
+
+
+def test_bytes_have_shares_and_what_was_expected_is_noted() -> None:
+    answers, size = UnwrittenAnswers(), OF_COMPANY_BYTES // 4
+    for number in range(10):
+        answers.note_sent("t", f"{number:032x}")
+    assert [answers.take("t", f"{number:032x}", 1, size=size, now_us=10**15) for number in range(6)].count(True) == 4
+    assert answers.short_us == 10**15 - 60_000_000
+    assert answers.take("other", "a" * 32, 2, size=size), "another company has its own"
+    assert answers.kept() == {1: (4 * size, 4), 2: (size, 1)}
+    answers.on_written(5)
+    assert answers.take("t", "5".zfill(32), 1, size=2 * OF_COMPANY_BYTES), "one has room, however long it is"
+    assert not answers.take("t", "6".zfill(32), 1, size=1)
+    answers.on_written(1)
+    assert answers.kept() == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": 1,  "b": {"c": "\\u00e9 \xc3\xa9"}, "a": 2.50, "n": null}',
+        b'{"big": 9223372036854775807, "small": 1e-300, "pair": "\\ud83d\\ude00"}',
+    ],
+)
+def test_a_long_answer_reads_as_a_short_one(body: bytes) -> None:
+    long = body + b" " * 20_000
+    assert answer_text(long) == long.decode(), "it is not read again"
+    assert msgspec.json.decode(answer_text(long)) == msgspec.json.decode(answer_text(body)) == decode(body)
+
+
+async def test_long_answers_count_for_their_company_and_all_are_journaled_in_the_end(
+    site: Site, peer: Any, monkeypatch: Any
+) -> None:
+    """While the database takes nothing; a thousand of a megabyte were kept of a company, and written in one go."""
+    monkeypatch.setattr(unwritten_answers, "OF_COMPANY_BYTES", 100_000)
+    company = await site.company("ours")
+    await company.terminal("t1")
+    terminal = peer("t1")
+    assert await terminal.connect() == 0
+    assert await terminal.subscribe("p2p/t1") == 1
+    for _ in range(5):
+        await site.commands.submit(company.actor, "t1", "Diag", "")
+    messages = await terminal.received(5)
+    await command_is(site, company.actor, "delivered")
+    go_on, apply = asyncio.Event(), site.commands._journal.apply
+
+    async def slow(changes: Any) -> None:
+        await go_on.wait()
+        await apply(changes)
+
+    monkeypatch.setattr(site.commands._journal, "apply", slow)
+    payload = b'{"text": "' + b"x" * 40_000 + b'"}'
+    for message in messages:
+        await terminal.publish("g/n", payload, correlation=message.properties.CorrelationData)
+    await until(lambda: site.commands.stats.answers_dropped == 3, "two of five have room")
+    owner = company.actor.company_id
+    assert site.commands.kept()[owner] == (2 * len(payload), 2)
+    memory = site.platform.gateway.services.memory
+    await until(lambda: memory.by_kind()["commands"] > 2 * len(payload), "it is counted")
+    go_on.set()
+    async with asyncio.timeout(30):
+        while {row["state"] for row in (await site.commands.page(company.actor)).rows} != {"answered"}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert site.commands.kept() == {}

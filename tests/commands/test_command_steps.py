@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from terrazzo.commands.step_writer import MAX_JOINED, WAIT_S, StepWriter
+from terrazzo.commands.step_writer import JOINED_BYTES, MAX_JOINED, MAX_WRITTEN, WAIT_S, WRITTEN_BYTES, StepWriter
 from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.errors import Unavailable
@@ -164,3 +164,18 @@ async def test_who_listens_is_told_beside_commands_without_end() -> None:
     for task in (running, *giving):
         task.cancel()
     await asyncio.wait([running, *giving])
+
+
+async def test_many_steps_and_long_answers_are_written_in_pieces() -> None:
+    stand = Stand()
+    stand.note(*(f"{number}" for number in range(MAX_WRITTEN + 1)))
+    for number in range(5):
+        answer = "x" * (WRITTEN_BYTES // 2)
+        stand.writer.note(CommandStep(uid=f"long {number}", state=CommandState.DELIVERED, time_us=1, answer=answer))
+    await stand.writer.flush()
+    assert [len(each) for each in stand.journal.alone] == [MAX_WRITTEN, 3, 2, 1]
+    assert len(stand.told) == MAX_WRITTEN + 6
+    for _ in range(3):
+        answer = "x" * (JOINED_BYTES - 1)
+        stand.writer.note(CommandStep(uid="long", state=CommandState.DELIVERED, time_us=1, answer=answer))
+    assert len(await stand.commands()) == 1, "a request takes no megabytes along"

@@ -175,6 +175,7 @@ LATER_INDEXES = (
     "ix_object_with_objects",
     "ix_object_permission_company_id_serial_no_id",
     "ix_object_serial_no_id",
+    "ix_message_queued",
     "ix_label_open",
     "ix_label_open_of_all",
     "ix_label_object_id_opened_at_id",

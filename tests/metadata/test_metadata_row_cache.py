@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.row_cache import RowCache
+from terrazzo.metadata.row_cache import RowCache, size_of
 
 
 @pytest.fixture(params=["sqlite"])
@@ -181,7 +182,7 @@ def test_the_least_recently_used_row_goes() -> None:
 
 
 def test_long_rows_leave_sooner() -> None:
-    cache = RowCache("uid", most_bytes=1_000_000)
+    cache = RowCache("uid", most_bytes=980_000)
     for number in range(1, 21):
         cache.keep({"id": number, "uid": f"u{number}", "script": [["x" * 90_000, 1, None]]}, read_at=0)
     assert [number for number in range(1, 21) if cache.by_id(number)] == list(range(11, 21))
@@ -190,3 +191,40 @@ def test_long_rows_leave_sooner() -> None:
     for number in range(21, 31):
         cache.keep({"id": number, "uid": f"u{number}", "script": [["x" * 90_000]]}, read_at=10)
     assert cache.by_id(11), "there is room for them now"
+
+
+def test_rows_count_for_their_company_and_its_least_used_go_first() -> None:
+    cache = RowCache("uid", "company_id")
+    for number in range(1, 9):
+        cache.keep({"id": number, "uid": f"u{number}", "company_id": number % 2, "text": "x" * 10_000}, read_at=0)
+    assert cache.by_id(1)
+    kept = cache.kept()
+    assert kept[0] == kept[1]
+    assert 40_000 < kept[1].bytes < 45_000
+    assert 10_000 < cache.give_up(1, 10_000) < 12_000
+    assert [number for number in range(1, 9) if cache.by_id(number)] == [1, 2, 4, 5, 6, 7, 8], "3 was used longest ago"
+    assert cache.give_up(1, 10**6) == kept[1].bytes * 3 // 4
+    assert cache.kept() == {0: kept[0]}
+    cache.change(2, {"id": 2, "uid": "u2", "company_id": 0, "text": ""})
+    assert cache.kept()[0].bytes < kept[0].bytes * 7 // 8
+    for number in (2, 4, 6, 8):
+        cache.change(number, None)
+    assert cache.kept() == {}
+
+
+def test_what_is_counted_is_what_rows_cost() -> None:
+    rows: list[dict[str, Any]] = []
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            row = {f"column_{n}": number * 1_000 + n for n in range(12)} | {"name": f"record {number}", "script": []}
+            row["script"] = [[f"V{n}", f"variable {n} of {number}", "STA", f"t.p{n}"] for n in range(5)]
+            rows.append(row)
+        snapshot = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    grown = sum(
+        each.size for each in snapshot.filter_traces([tracemalloc.Filter(True, __file__)]).statistics("filename")
+    )
+    counted = sum(map(size_of, rows))
+    assert 0.7 < counted / grown < 1.3, (counted, grown)

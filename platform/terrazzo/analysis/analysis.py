@@ -79,6 +79,7 @@ class Analysis:
         self.running = RunningResults(context)
         self.results = ResultQueries(context.database, context.calendar.zone)
         self.computing = context.computing  # for requests, too: threads share the interpreter with the event loop
+        self.kept = context.catalogue.memory.kept
         self._context = context
         self._statistics = StatisticsWork(context)
         self._calculations = CalculationWork(context)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, overload
 
 import msgspec
 
+from terrazzo.analysis.script_memory import ScriptMemory
 from terrazzo.analysis.statistics_rows import StatisticsRows, parse_statistics_rows
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
@@ -184,6 +185,7 @@ class ScriptCatalogue:
     """All scripts, kept in step with their records. A change costs what its script has, whatever others have."""
 
     def __init__(self, zone: tzinfo) -> None:
+        self.memory = ScriptMemory()
         self._zone = zone
         self._scripts: dict[ScriptKey, Script] = {}
         self._companies: dict[int, _CompanyScripts] = {}
@@ -198,6 +200,7 @@ class ScriptCatalogue:
         before = self._scripts.pop(ScriptKey(kind, script_id), None)
         if before is not None:
             self._companies[before.company_id].drop(kind, script_id)
+        self.memory.put(ScriptKey(kind, script_id), row)
         if row is not None:
             script = self._scripts[ScriptKey(kind, script_id)] = _script(kind, row, str(self._zone))
             self._companies.setdefault(script.company_id, _CompanyScripts()).put(script)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -21,13 +21,13 @@ from terrazzo.commands.traces import CommandTraces
 from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.answers import CommandAnswer
+from terrazzo.domain.answers import CommandAnswer, answer_text
 from terrazzo.domain.command import RECALLED_BY, TERMINAL_DELETED, CommandRequest, CommandState, CommandStep
-from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict, NotPermitted, OperationError, Unavailable
 from terrazzo.listeners import Listeners
+from terrazzo.memory_shares import Kept
 from terrazzo.ports.bus import DeliveryFate, MessageBus, TerminalsElsewhere
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -274,12 +274,12 @@ class CommandDispatcher:
             return
         terminal = self._registry.terminal(answer.uid)
         company_id = _NO_COMPANY if terminal is None else terminal.company_id
-        if not self._unwritten.take(answer.uid, uid, company_id):
+        if not self._unwritten.take(answer.uid, uid, company_id, size=len(answer.body), now_us=self._clock()):
             self.stats.answers_dropped += 1
-            why = "answers come faster than the database takes them; they stay in the grid only"
+            why = "answers come faster than the database takes them; they stay in the grid"
             self._answer_log.warning("terminal %r: %s", answer.uid, why)
             return
-        text = msgspec.json.encode(decode(answer.body)).decode()
+        text = answer_text(answer.body)
         self._queues.on_answer(answer.uid, uid)
         self._note(
             CommandStep(
@@ -348,16 +348,29 @@ class CommandDispatcher:
 
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
         """Journals stored answers that the journal lacks; ``commands``: those that had not ended at the start."""
-        if self._answers is not None:
-            async for answers in missing_answers(self._journal, self._answers, commands):
-                for answer in answers:
-                    self._unwritten.note_sent(answer.uid, uid_of(answer))  # the journal knows the command
-                    self.on_answer(answer)
-                await self._steps.flush()
+        await self._journal_missing(commands)
         self._is_behind = False
         self._queues.trust_followers()
         for terminal_id in self._queues.waiting():
             self._advance(terminal_id)
+
+    async def _journal_missing(self, commands: Sequence[OpenCommand], since_us: int | None = None) -> None:
+        if self._answers is None:
+            return
+        async for answers in missing_answers(self._journal, self._answers, commands, since_us=since_us):
+            for answer in answers:
+                self._unwritten.note_sent(answer.uid, uid_of(answer))  # the journal knows the command
+                self.on_answer(answer)
+            await self._steps.flush()
+
+    async def _journal_left_out(self) -> None:
+        """Journals the answers for which there were no bytes while others waited."""
+        since_us, self._unwritten.short_us = self._unwritten.short_us, None
+        try:
+            await self._journal_missing(await self._journal.open_commands(), since_us)
+        except (StoreUnavailable, Unavailable) as error:
+            _log.warning("answers that were left out wait for the store and the database: %s", error)
+            self._unwritten.short_us = since_us
 
     def _send_again(self, terminal_id: str) -> None:
         if self._is_behind:
@@ -471,6 +484,12 @@ class CommandDispatcher:
             self._traces.sweep(self._clock())
         for terminal_id in self._queues.waiting():
             self._advance(terminal_id)
+        if self._unwritten.short_us is not None and not len(self._steps):
+            await self._journal_left_out()
+
+    def kept(self) -> Mapping[int, Kept]:
+        """The answers that wait for the database, by company."""
+        return self._unwritten.kept()
 
 
 def _log_unheard(task: asyncio.Task[list[Row]]) -> None:

@@ -11,6 +11,7 @@ from terrazzo.commands.queue import OpenCommand
 from terrazzo.domain.answers import CommandAnswer
 
 _AT_ONCE = 500
+_PIECE_BYTES = 4 * 2**20
 _UID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -22,23 +23,27 @@ class Answers(Protocol):
 
 
 async def missing_answers(
-    journal: CommandJournal, answers: Answers, commands: Sequence[OpenCommand]
+    journal: CommandJournal, answers: Answers, commands: Sequence[OpenCommand], *, since_us: int | None = None
 ) -> AsyncIterator[list[CommandAnswer]]:
-    """The stored answers that the journal doesn't have, in lists of at most 500. Raises StoreUnavailable.
+    """The stored answers that the journal doesn't have, in lists of at most 500 and 4 MiB or one. Raises
+    StoreUnavailable.
 
     Args:
         commands: those that had not ended at the start.
+        since_us: UTC microseconds from which on some are known to be missing; None: what the journal says.
     """
-    since_us, silent = await journal.silent()
+    latest_us, silent = await journal.silent()
+    since_us = latest_us if since_us is None else min(since_us, latest_us)
     waiting = {command.terminal_id for command in commands}
     first_us = min([since_us, *(command.queued_us for command in commands)])
     for start_us, terminals in ((first_us, waiting), (since_us, silent - waiting)):
-        piece: list[CommandAnswer] = []
+        piece, size = list[CommandAnswer](), 0
         async for answer in answers.since(start_us, terminals):
             piece.append(answer)
-            if len(piece) == _AT_ONCE:
+            size += len(answer.body)
+            if len(piece) == _AT_ONCE or size > _PIECE_BYTES:
                 yield await _missing(journal, piece)
-                piece = []
+                piece, size = [], 0
         yield await _missing(journal, piece)
 
 

@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 
 WAIT_S = 0.005  # of a step for commands that take it along
 MAX_JOINED = 256  # steps that one request's commands take along
+JOINED_BYTES = 256 * 1024  # of their answers
+MAX_WRITTEN = 1_000  # steps of a transaction of their own
+WRITTEN_BYTES = 4 * 2**20
 MOST_WAITS = 20  # for commands, one after the other: who listens to steps hears of them then at the latest
 
 
@@ -67,19 +70,21 @@ class StepWriter:
                 await asyncio.sleep(WAIT_S)
 
     async def flush(self) -> None:
-        """Writes all of them now.
+        """Writes all of them now, in pieces, between which others write.
 
         Raises:
             Unavailable: the database can't take them; they are kept.
         """
         async with self._writing:
-            if changes := self._changes[:]:
+            left = len(self._changes)
+            while left:
+                changes = self._piece(min(left, MAX_WRITTEN), WRITTEN_BYTES)
                 await self._journal.apply(changes)
                 self._on_written(changes)
                 self._may_join = True
-            told, self._written = self._written, []
-            if told:
-                await self._tell(told)
+                left -= len(changes)
+                await self._tell_written()
+            await self._tell_written()
 
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[Sequence[CommandStep]]:
@@ -92,11 +97,25 @@ class StepWriter:
             yield ()
             return
         async with self._writing:
-            changes = self._changes[:MAX_JOINED]
+            changes = self._piece(MAX_JOINED, JOINED_BYTES)
             self._may_join = False
             yield changes
             self._may_join = True
             self._on_written(changes)
+
+    def _piece(self, most: int, most_bytes: int) -> list[CommandStep]:
+        """The first steps, at most so many and with answers of about so many bytes; at least one."""
+        size, changes = 0, self._changes[:most]
+        for number, change in enumerate(changes):
+            size += 0 if change.answer is None else len(change.answer)
+            if size > most_bytes and number:
+                return changes[:number]
+        return changes
+
+    async def _tell_written(self) -> None:
+        told, self._written = self._written, []
+        if told:
+            await self._tell(told)
 
     def _on_written(self, changes: Sequence[CommandStep]) -> None:
         del self._changes[: len(changes)]

@@ -56,7 +56,7 @@ class EmbeddedBridges:
         self._seals = seals
         self._bus = bus
         self._outboxes: list[BridgeQueue] = []
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[tuple[str, str], Client] = {}  # by bridge and owner: who it brings reports of
         self._tags: dict[str, tuple[Terminal, ReportTag]] = {}
 
     def attach(self, broker: Broker) -> None:
@@ -103,6 +103,7 @@ class EmbeddedBridges:
             raise BridgeRefused(f"the terminal {named.uid!r:.70} is not of the bridge's company")
         tag = self._tag(message.topic) if message.topic.startswith("g/") else None
         given = message.properties or MessageProperties()
+        owner = _owner(company_id, None if tag is None else named)
         self._broker.publish(
             message.topic,
             message.payload,
@@ -110,10 +111,10 @@ class EmbeddedBridges:
             retain=message.retain,
             properties=_properties(message),
             publisher=_publisher(name),
-            owner=_owner(company_id, None if tag is None else named),
+            owner=owner,
         )
         messages = [] if tag is None else [Inbound(tag, message.payload, given.correlation_data)]
-        batch = self.hold(_BridgedBatch(self._client(name), messages, on_taken))
+        batch = self.hold(_BridgedBatch(self._client(name, owner), messages, on_taken))
         if messages:
             self._ingest.take(batch)
         else:
@@ -154,10 +155,11 @@ class EmbeddedBridges:
         self._tags[topic] = terminal, tag
         return tag
 
-    def _client(self, name: str) -> Client:
-        client = self._clients.get(name)
+    def _client(self, name: str, owner: str) -> Client:
+        """Who brings it: reports take turns, rest and count as memory by the owner, as those of its terminals."""
+        client = self._clients.get((name, owner))
         if client is None:
-            client = self._clients[name] = Client(
+            client = self._clients[name, owner] = Client(
                 client_id=_publisher(name),
                 username=None,
                 protocol=5,
@@ -166,6 +168,7 @@ class EmbeddedBridges:
                 listener="bridge",
                 connected_us=now_us(),
                 keep_alive_s=0,
+                owner=owner,
             )
         return client
 

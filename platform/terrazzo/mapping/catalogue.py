@@ -23,13 +23,14 @@ from terrazzo.domain.payload import PointLimits
 from terrazzo.expressions.functions import Value
 from terrazzo.mapping.labels import LabelRule, Labels, label_rules_of
 from terrazzo.mapping.plan import PlanSteps, Run, derived_steps, made_at_once, plan_steps
+from terrazzo.mapping.scripts import MappingScripts, rows_in
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
 from terrazzo.member_sets import MemberSets
 from terrazzo.ports.store import Record
 
 _log = logging.getLogger(__name__)
 
-_SHORT = 10_000  # characters of rows that are read in some milliseconds
+_SHORT = 10_000  # bytes of rows that are read in some milliseconds
 
 
 class ObjectSpec(msgspec.Struct, frozen=True):
@@ -125,8 +126,8 @@ class MappingCatalogue:
         self.labels: defaultdict[int, Labels] = defaultdict(Labels)
         self.layouts: dict[str, tuple[Slot, ...]] = {}
         self.collected: defaultdict[int, dict[str, Value]] = defaultdict(dict)  # object -> project -> latest value
-        self._scripts: dict[int, str] = {}
-        self._unread: dict[int, Any] = {}  # rows of mappings that are not tables yet
+        self.scripts = MappingScripts()
+        self._unread: set[int] = set()  # mappings whose rows are no tables
         self._tables: dict[int, MappingTable | None] = {}
         self._events: defaultdict[int, dict[str, EventDefinition]] = defaultdict(dict)  # mapping -> code
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
@@ -158,22 +159,28 @@ class MappingCatalogue:
         """What is known of the object with this id, or None."""
         return self._objects.get(object_id)
 
-    def put_mapping(self, mapping_id: int, rows: Any) -> None:
+    def put_mapping(self, mapping_id: int, rows: Any, company_id: int = 0) -> None:
         """A mapping was made, changed, or deleted (``rows`` None). Rows that are no mapping feed nothing."""
-        script = repr(rows)  # other than ==, it tells 1 from true
-        if self._scripts.get(mapping_id) == script:
+        if not self.scripts.put(mapping_id, rows, company_id):
             return
-        self._scripts[mapping_id] = script
-        self._tables.pop(mapping_id, None)
-        self._unread.pop(mapping_id, None)
-        if rows is not None:
-            self._unread[mapping_id] = rows
-        self._runs[mapping_id] = {}
-        for object_id in self._mapped[mapping_id]:
+        self._forget_made(mapping_id)
+        if rows is None:
+            self._unread.discard(mapping_id)
+            self._runs.pop(mapping_id)
+        for object_id in self._mapped.get(mapping_id, ()):
             self._unbind(object_id)
 
-    def put_events(self, mapping_id: int, definitions: Any) -> None:
+    def _forget_made(self, mapping_id: int) -> None:
+        self._tables.pop(mapping_id, None)
+        self._unread.add(mapping_id)
+        self._runs[mapping_id] = {}
+        self.scripts.forget_made(mapping_id)
+
+    def put_events(self, mapping_id: int, definitions: Any, company_id: int = 0) -> None:
         """What is said of a mapping's events was changed: for what is raised from now on."""
+        self.scripts.put_events(mapping_id, definitions, company_id)
+        if not definitions and mapping_id not in self._events:
+            return
         known = self._events[mapping_id]
         known.clear()
         try:
@@ -191,7 +198,8 @@ class MappingCatalogue:
 
     def put_object(self, spec: ObjectSpec) -> None:
         """An object was made or changed."""
-        if self._objects.get(spec.id) == spec:
+        before = self._objects.get(spec.id)
+        if before == spec:
             return
         self._forget_links(spec.id)
         self._lanes.clear()
@@ -200,12 +208,13 @@ class MappingCatalogue:
         if spec.mapping_id is not None:
             self._mapped[spec.mapping_id].add(spec.id)
         self._unbind(spec.id)
+        self._let_go(before)
 
     def drop_object(self, object_id: int) -> None:
         """An object was deleted."""
         self._forget_links(object_id)
         self._lanes.clear()
-        self._objects.pop(object_id, None)
+        self._let_go(self._objects.pop(object_id, None))
         for known in (self.states, self.kept, self.labels, self.collected, self._rules):
             known.pop(object_id, None)
 
@@ -292,6 +301,7 @@ class MappingCatalogue:
         runs = self._runs[spec.mapping_id]  # those of the table: nothing comes between here and there
         if () not in runs:
             runs[()] = yield from derived_steps(bound.state.table)
+            self._note_run(spec.mapping_id, bound.state.table, 0)
 
     def _prepare(self, object_id: int, uid: str) -> PlanSteps[None]:
         spec = self._objects.get(object_id)
@@ -305,26 +315,29 @@ class MappingCatalogue:
         runs, key = self._runs[spec.mapping_id], tuple(points.items())  # those of the table, as above
         if key not in runs:
             runs[key] = yield from plan_steps(bound.state.table, points)
+            self._note_run(spec.mapping_id, bound.state.table, len(points))
 
     def reading(self, mapping_id: int) -> PlanSteps[None]:
         """The steps that make a mapping's rows a table, if they aren't."""
-        rows = self._unread.get(mapping_id)
-        if rows is None:
+        if mapping_id not in self._unread:
             return
-        table = None
+        packed, table = self.scripts.packed(mapping_id), None
         try:
-            table = yield from table_steps(rows)
+            table = yield from table_steps(rows_in(packed))
         except ValueError as error:
             _log.warning("mapping %d is not used: %s", mapping_id, error)
-        if self._unread.get(mapping_id) is rows:  # it is the same still
+        is_same = self.scripts.packed(mapping_id) is packed and mapping_id in self._unread
+        if is_same and self._mapped.get(mapping_id):
             self._tables[mapping_id] = table
-            del self._unread[mapping_id]
+            self._unread.discard(mapping_id)
+            if table is not None:
+                self.scripts.note_table(mapping_id)
 
     def is_at_hand(self, object_id: int) -> bool:
         """Whether ``bound`` has little to do for an object: its mapping is read, or short."""
         spec = self._objects.get(object_id)
         mapping_id = None if spec is None else spec.mapping_id
-        return mapping_id is None or mapping_id not in self._unread or len(self._scripts[mapping_id]) <= _SHORT
+        return mapping_id is None or mapping_id not in self._unread or len(self.scripts.packed(mapping_id)) <= _SHORT
 
     @property
     def unread(self) -> list[int]:
@@ -374,6 +387,7 @@ class MappingCatalogue:
         run = runs.get(())
         if run is None:
             run = runs[()] = made_at_once(derived_steps(bound.state.table))
+            self._note_run(spec.mapping_id, bound.state.table, 0)
         return Plan(run, bound)
 
     def alone(self, object_id: int) -> MappingCatalogue | None:
@@ -387,6 +401,7 @@ class MappingCatalogue:
         copy = MappingCatalogue(self.limits)
         copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, self._runs[spec.mapping_id]
         copy._events[spec.mapping_id] = self._events[spec.mapping_id]
+        copy.scripts = self.scripts  # where plans count that the two share
         copy.put_object(spec)
         for retainer in self._retainers.values():
             if object_id in retainer.objects:
@@ -420,6 +435,7 @@ class MappingCatalogue:
             run = runs.get(key)
             if run is None:
                 run = runs[key] = made_at_once(plan_steps(table, points))
+                self._note_run(spec.mapping_id, table, len(points))
             yield Plan(run, bound)
 
     def _state(self, object_id: int, table: MappingTable) -> ObjectState:
@@ -450,6 +466,18 @@ class MappingCatalogue:
             self._objects_of.discard(uid, object_id)
         if before.mapping_id is not None:
             self._mapped[before.mapping_id].discard(object_id)
+
+    def _let_go(self, before: ObjectSpec | None) -> None:
+        """Keeps but the rows of a mapping that the last object has given up."""
+        mapping_id = None if before is None else before.mapping_id
+        if mapping_id is None or self._mapped.get(mapping_id):
+            return
+        self._mapped.pop(mapping_id, None)
+        if self.scripts.packed(mapping_id):
+            self._forget_made(mapping_id)
+
+    def _note_run(self, mapping_id: int, table: MappingTable, fed: int) -> None:
+        self.scripts.note_plan(mapping_id, fed + len(table.derived))
 
     def _unbind(self, object_id: int) -> None:
         self._bound.pop(object_id, None)

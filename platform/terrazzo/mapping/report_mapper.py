@@ -135,9 +135,10 @@ class ReportMapper:
 
     def on_mapping(self, changed: RowChange) -> None:
         """A mapping was made, changed or deleted."""
-        row = changed.row
-        self.engine.catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None)
-        self.engine.catalogue.put_events(changed.record_id, row.get("events") if row else None)
+        row, catalogue = changed.row, self.engine.catalogue
+        company_id = row[COMPANY] if row else 0
+        catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None, company_id)
+        catalogue.put_events(changed.record_id, row.get("events") if row else None, company_id)
         self.maker.on_changed()
 
     def on_object(self, changed: RowChange) -> None:
@@ -151,11 +152,14 @@ class ReportMapper:
 
     def on_retainer(self, changed: RowChange) -> None:
         """A retainer script was made, changed, started, stopped or deleted."""
-        if changed.row is None:
+        row = changed.row
+        script, company_id = (None, 0) if row is None else (row["script"] or (), row[COMPANY])
+        self.engine.catalogue.scripts.put_retainer(changed.record_id, script, company_id)
+        if row is None:
             self.engine.drop_retainer(changed.record_id, now_us())
             self.wanted.tell()
         else:
-            self.engine.catalogue.put_retainer(_retainer_of(changed.row))
+            self.engine.catalogue.put_retainer(_retainer_of(row))
 
 
 def _object_of(row: Row) -> ObjectSpec:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -11,6 +13,7 @@ from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangeWatcher
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
+from terrazzo.memory_shares import Kept
 from terrazzo.metadata.definitions.components import (
     COLLECT,
     COLLECTOS,
@@ -80,6 +83,24 @@ class Entities(msgspec.Struct, frozen=True):
     uploads: EntityRepository
     rules: RuleRepository
     api_keys: ApiKeyRepository
+
+    def kept_rows(self) -> Mapping[int, Kept]:
+        """The bytes of each company's rows that were read lately; those of names, which are all companies', for 0."""
+        found: Counter[int] = Counter()
+        for repository in self._repositories():
+            found.update({owner: kept.bytes for owner, kept in repository.cache.kept().items()})
+            found[0] += 0 if repository.names is None else repository.names.size
+        return {owner: Kept(size) for owner, size in found.items()}
+
+    def give_up_rows(self, owner: int, size: int) -> int:
+        """Drops rows of a company until so many bytes are free; how many are."""
+        freed = 0
+        for repository in self._repositories():
+            freed += repository.cache.give_up(owner, size - freed) if freed < size else 0
+        return freed
+
+    def _repositories(self) -> Iterator[EntityRepository]:
+        return (getattr(self, name) for name in self.__struct_fields__)
 
     @classmethod
     def open(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -17,9 +17,10 @@ from terrazzo.database.field import FieldKind
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL, OBJECT_TERMINAL
 from terrazzo.database.usage import Counted, Holder, Use, add_use, measure, octets, total_use, use_of
 from terrazzo.errors import QuotaExceeded
+from terrazzo.memory_shares import KEY
 from terrazzo.metadata.company_limits import CompanyLimits, Limit
 from terrazzo.metadata.definitions.components import UPLOAD
-from terrazzo.metadata.definitions.registry import CAMPAIGN, ENTITIES, OBJECT
+from terrazzo.metadata.definitions.registry import CAMPAIGN, ENTITIES, MAPPING, OBJECT
 from terrazzo.sparse_log import SparseLog
 
 _sparse = SparseLog(logging.getLogger(__name__))
@@ -28,6 +29,11 @@ _LINK_BYTES = 16  # of an object's terminal
 _ITEM_BYTES = 128  # of a campaign's
 
 _TEXTS = (FieldKind.TEXT, FieldKind.JSON)
+
+MemoryOfMappings = Callable[[int, int | None], tuple[int, int]]
+"""Of a company: bytes of memory that its mappings take when they are in use, and how many they may take. With the id of
+a mapping that an object is to have: 0 bytes where that takes no more than there is."""
+_IN_USE = 30  # bytes of memory for each of a mapping that is used, at most
 
 
 class QuotaStats(msgspec.Struct):
@@ -38,7 +44,10 @@ class QuotaStats(msgspec.Struct):
 
 
 class RecordQuotas(msgspec.Struct, kw_only=True):
-    """What a company may have: records of each kind, bytes of all kinds together, files and their bytes."""
+    """What a company may have: records of each kind, bytes of all kinds together, files and their bytes.
+
+    ``memory_of_mappings``: where they are kept in memory.
+    """
 
     records: int = _NO_LIMIT
     record_bytes: int = _NO_LIMIT
@@ -46,6 +55,7 @@ class RecordQuotas(msgspec.Struct, kw_only=True):
     file_bytes: int = _NO_LIMIT
     own: CompanyLimits = msgspec.field(default_factory=CompanyLimits)
     stats: QuotaStats = msgspec.field(default_factory=QuotaStats)
+    memory_of_mappings: MemoryOfMappings | None = None
 
     @classmethod
     def of(cls, limits: LimitsSection, own: CompanyLimits | None = None) -> RecordQuotas:
@@ -79,6 +89,22 @@ class RecordQuotas(msgspec.Struct, kw_only=True):
         limit = self.limit("record_bytes", company_id)
         if use.bytes > limit.most:
             self._refuse_record(kind, use.bytes, limit, "bytes of records")
+
+    def check_mappings(self, company_id: int, *, grown: int = 0, used: int | None = None) -> None:
+        """Raises ``QuotaExceeded`` where a company's mappings take more memory than they may.
+
+        A mapping that objects have can't be given up when memory is short, so that what makes them more is refused.
+
+        Args:
+            grown: bytes that are added to their texts.
+            used: the id of a mapping that an object is to have.
+        """
+        if self.memory_of_mappings is None:
+            return
+        has, most = self.memory_of_mappings(company_id, used)
+        has += grown * _IN_USE
+        if has > most:
+            self._refuse_record(MAPPING.name, has, Limit(most, KEY), "bytes of memory for mappings")
 
     def check_files(self, use: Use, company_id: int) -> None:
         """Raises ``QuotaExceeded`` where a company would have more files, or more in them, than it may."""
@@ -171,6 +197,8 @@ class UseMeter:
             if grown[holder].bytes > 0:
                 all_of_it = await record_use(connection, holder.company_id)
                 self._quotas.check_record_bytes(kind, all_of_it, holder.company_id)
+                if kind == MAPPING.name:
+                    self._quotas.check_mappings(holder.company_id, grown=grown[holder].bytes)
 
     async def _count(self, connection: AsyncConnection, ids: Sequence[int], sign: int) -> None:
         if self._counted is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from terrazzo.memory_shares import Kept
+
 MAX_ROWS = 4_096  # of one entity; the least recently asked for goes first
 MAX_BYTES = 32 * 2**20  # roughly, of one entity
-_VALUE_BYTES = 100  # of a value beside its text
+_VALUE_BYTES = 60  # of a value beside its text
 
 Row = Mapping[str, Any]
 
@@ -15,11 +18,14 @@ Row = Mapping[str, Any]
 class RowCache:
     """Rows by id and by uid, at most ``MAX_ROWS`` and ``MAX_BYTES``; the least recently used goes first.
 
-    A row that was read while something changed is not kept: it may be the state before the change.
+    A row that was read while something changed is not kept: it may be the state before the change. ``company`` names
+    the column with the company that a row counts for.
     """
 
-    def __init__(self, uid_name: str, *, most: int = MAX_ROWS, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, uid_name: str, company: str = "", *, most: int = MAX_ROWS, most_bytes: int = MAX_BYTES) -> None:
         self._uid_name = uid_name
+        self._company = company
+        self._owners: Counter[int] = Counter()  # bytes
         self._most = most
         self._most_bytes = most_bytes
         self._sizes: dict[int, int] = {}
@@ -63,17 +69,40 @@ class RowCache:
         if record_id is not None:
             self._drop(record_id)
 
+    def kept(self) -> Mapping[int, Kept]:
+        """The bytes of each company's rows, roughly."""
+        return {owner: Kept(size) for owner, size in self._owners.items()}
+
+    def give_up(self, owner: int, size: int) -> int:
+        """Drops rows of a company, the least recently used first, until so many bytes are free; how many are."""
+        freed = 0
+        for record_id in [each for each, row in self._rows.items() if self._owner(row) == owner]:
+            if freed >= size:
+                break
+            freed += self._sizes[record_id]
+            self._drop(record_id)
+        return freed
+
+    def _owner(self, row: Row) -> int:
+        return row.get(self._company) or 0
+
     def _put(self, row: Row) -> None:
         record_id, size = row["id"], size_of(row)
-        self._rows.pop(record_id, None)
+        if record_id in self._rows:
+            self._drop(record_id)
         self._rows[record_id] = row
-        self._bytes += size - self._sizes.get(record_id, 0)
+        self._bytes += size
+        self._owners[self._owner(row)] += size
         self._sizes[record_id] = size
         self._ids[row[self._uid_name]] = record_id
 
     def _drop(self, record_id: int) -> None:
-        row = self._rows.pop(record_id)
-        self._bytes -= self._sizes.pop(record_id)
+        row, size = self._rows.pop(record_id), self._sizes.pop(record_id)
+        self._bytes -= size
+        owner = self._owner(row)
+        self._owners[owner] -= size
+        if not self._owners[owner]:
+            del self._owners[owner]
         self._ids.pop(row[self._uid_name], None)
 
 

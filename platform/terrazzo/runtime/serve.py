@@ -212,10 +212,11 @@ class Platform:
             live=self.parts.views.live,
             broker=self.terminals.broker,
             gateway=self.gateway,
-            mapper=self.parts.objects.mapper,
-            marks=self.parts.objects.marks,
+            objects=self.parts.objects,
             bridges=self.terminals.bridges,
             store=self.store,
+            metadata=self.metadata,
+            commands=self.messaging.commands,
         )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:

@@ -82,6 +82,11 @@ class _Piece:
         self._text = _END.join(plain) + _END
         self._ends = array("I", accumulate(len(name) + len(_END) for name in plain))
 
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self._text) + 12 * len(self._ids)
+
     def found(self, part: bytes) -> Iterator[int]:
         """The ids of records with this part in their names, each once."""
         text, ends, at = self._text, self._ends, 0
@@ -137,6 +142,11 @@ class NameColumn:
             self._changed[record_id] = _plain(_joined([row[name] for name in self._columns]))
         if self._pieces is not None and len(self._changed) > CHANGED:
             self._forget()
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, roughly."""
+        return sum(piece.size for piece in self._pieces or ()) + 150 * len(self._changed or ())
 
     def _forget(self) -> None:
         """Has all read again when they are asked for next."""

@@ -36,6 +36,8 @@ class ObjectRepository(EntityRepository):
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)
         await resolve_objects(connection, draft, company)
+        if draft.get("mapping_id") is not None:
+            self._quotas.check_mappings(company, used=draft["mapping_id"])
         if "terminal_list" in draft:
             draft["terminal_list"] = await NamedTerminals(connection).uids(draft["terminal_list"] or [], company)
 

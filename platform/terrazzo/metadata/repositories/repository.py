@@ -79,6 +79,7 @@ class EntityRepository:
 
     Attributes:
         in_other_tables: lists that ``_written`` keeps in tables of their own, too.
+        cache: rows that were read lately.
         names: in memory, where lists are long and parts of names are looked for.
     """
 
@@ -113,7 +114,7 @@ class EntityRepository:
         self._keyed = queries.KeyedQueries(entity, referenced, is_narrow=self._is_narrow)
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
-        self._cache = RowCache(entity.uid_name)
+        self.cache = RowCache(entity.uid_name, entity.company)
         self.names: NameColumn | None = None
 
     # The port
@@ -141,10 +142,10 @@ class EntityRepository:
         """One record by id or uid, from the cache where it was read before."""
         row = self._cached(key)
         if row is None or not self._sees(actor, row):
-            read_at = self._cache.changes
+            read_at = self.cache.changes
             async with self._database.reading() as connection:
                 row = await self._find(connection, actor, key)
-            self._cache.keep(row, read_at=read_at)
+            self.cache.keep(row, read_at=read_at)
         return self._codec.public(row)
 
     async def page(
@@ -446,7 +447,7 @@ class EntityRepository:
 
     def _remember(self, changes: Iterable[RowChange]) -> None:
         for changed in changes:
-            self._cache.change(changed.record_id, changed.row)
+            self.cache.change(changed.record_id, changed.row)
 
     # Reading
 
@@ -464,10 +465,10 @@ class EntityRepository:
         Text that could also be another record's uid is looked up in the database: None.
         """
         if isinstance(key, int):
-            return self._cache.by_id(key)
-        row = self._cache.by_uid(key)
+            return self.cache.by_id(key)
+        row = self.cache.by_uid(key)
         number = None if row is not None or self.entity.uid is Uid.GIVEN else as_id(key)
-        return row if number is None else self._cache.by_id(number)
+        return row if number is None else self.cache.by_id(number)
 
     async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str, *, measured: bool = False) -> Any:
         asked = key_parameters(key)

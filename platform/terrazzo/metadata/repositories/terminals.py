@@ -68,7 +68,7 @@ class TerminalRepository(EntityRepository):
                     for some in (logins[start : start + _AT_ONCE] for start in range(0, len(logins), _AT_ONCE)):
                         own += await self._note_logins(connection, some)
                 for login in logins:
-                    self._cache.forget(login["login"])
+                    self.cache.forget(login["login"])
                     self._activated.add(login["login"])
 
     async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> list[MetadataChange]:

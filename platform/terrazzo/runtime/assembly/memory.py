@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from terrazzo.analysis.late_records import LateMarks
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
+from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.hub import LiveHub
-from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.memory_shares import Account, Cost, Kept, MemoryShares
+from terrazzo.metadata.entities import Entities
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.gateway import GatewayServers
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.heap import TRIM_LOOK_S, HeapTrimmer
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo_broker.broker import Broker
@@ -29,6 +31,8 @@ PARTIAL = Cost(1.1, 0)
 EFFECTS = Cost(1.0, 450)
 BRIDGES = Cost(1.2, 250)  # for each message on disk: its place in the list
 STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and rows
+COMMANDS = Cost(1.0, 700)  # answers that wait for the database
+MAPPINGS = Cost(1.0, 600)  # of tables and plans mapping/scripts.py counts what they take
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
 RETAINED = Cost(0.6)  # the broker counts 400 bytes for each level of a topic, of which most share some
 UNREAD = Cost(1.0, 1_000)
@@ -44,13 +48,16 @@ def share_memory(
     live: LiveHub,
     broker: Broker,
     gateway: GatewayServers,
-    mapper: ReportMapper,
-    marks: LateMarks,
+    objects: Objects,
     bridges: Sequence[Bridge],
     store: TimeSeriesStore,
+    metadata: Metadata,
+    commands: CommandDispatcher,
 ) -> None:
     """Adds all accounts, what is cheapest to lose first, and starts to look after them."""
-    of_broker, unread = broker.memory, gateway.connection_limiter.unread
+    of_broker, unread, entities = broker.memory, gateway.connection_limiter.unread, metadata.entities
+    mapper = objects.mapper
+    memory.add(Account(kind="rows", read=entities.kept_rows, give_up=entities.give_up_rows))
     memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(
@@ -66,13 +73,18 @@ def share_memory(
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
     memory.add(Account(kind="effects", read=_by_company(mapper.effect_queue.waiting), cost=EFFECTS))
     memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
-    memory.add(Account(kind="late", read=marks.kept, cost=LATE))
+    memory.add(Account(kind="late", read=objects.marks.kept, cost=LATE))
+    memory.add(Account(kind="commands", read=commands.kept, cost=COMMANDS))
+    scripts = mapper.engine.catalogue.scripts
+    memory.add(Account(kind="mappings", read=scripts.kept, cost=MAPPINGS))
+    metadata.quotas.memory_of_mappings = lambda company_id, used: scripts.use(company_id, used, memory.most_bytes)
+    memory.add(Account(kind="analyses", read=objects.analysis.kept))
     memory.add(Account(kind="bridges", read=lambda: _sum(_of_bridges(bridges)), cost=BRIDGES))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, gateway.connection_limiter)), cost=UNREAD))
     memory.add(Account(kind="made", read=lambda: _not_written(gateway.kept_answers(), unread.kept())))
 
     async def look() -> None:
-        await _look(memory, store)
+        await _look(memory, store, entities)
         of_broker.refuse({str(owner) for owner in memory.over() if owner})
 
     _look_after(lifetime, look)
@@ -86,15 +98,17 @@ def share_memory_of_reads(
     limiter: ConnectionLimiter,
     kept_answers: Callable[[], Mapping[int, Kept]],
     store: TimeSeriesStore,
+    entities: Entities,
 ) -> None:
     """The same for a node that answers reads alone."""
     unread = limiter.unread
+    memory.add(Account(kind="rows", read=entities.kept_rows, give_up=entities.give_up_rows))
     memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(Account(kind="answers", read=unread.kept, cost=UNREAD, give_up=unread.give_up))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, limiter)), cost=UNREAD))
     memory.add(Account(kind="made", read=lambda: _not_written(kept_answers(), unread.kept())))
-    _look_after(lifetime, partial(_look, memory, store))
+    _look_after(lifetime, partial(_look, memory, store, entities))
 
 
 def _look_after(lifetime: Lifetime, look: Callable[[], Awaitable[None]]) -> None:
@@ -105,9 +119,10 @@ def _look_after(lifetime: Lifetime, look: Callable[[], Awaitable[None]]) -> None
     lifetime.push_async_callback(trimming.stop)
 
 
-async def _look(memory: MemoryShares, store: TimeSeriesStore) -> None:
+async def _look(memory: MemoryShares, store: TimeSeriesStore, entities: Entities) -> None:
     memory.look()
     for owner in memory.over():  # what is read again costs less than being refused
+        memory.stats.given_up["rows"] += entities.give_up_rows(owner, memory.most_bytes)
         memory.stats.given_up["segments"] += store.give_up(owner, store.kept().get(owner, (0, 0))[0])
 
 

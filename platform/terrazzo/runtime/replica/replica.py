@@ -99,6 +99,7 @@ class Replica:
             limiter=self._apps.connection_limiter,
             kept_answers=self._apps.gateway.kept_answers,
             store=store,
+            entities=metadata.entities,
         )
 
     async def listen(self) -> None:

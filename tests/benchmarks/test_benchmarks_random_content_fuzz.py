@@ -13,12 +13,16 @@ from length import rounds
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.timeout(240)
+LARGE = ""
+"""What is as large as may come, now and then: ``requests,reports``."""
+
+
+@pytest.mark.timeout(rounds(300, 900))
 def test_nobody_waits_for_random_content_and_nothing_ends_by_it() -> None:
-    seconds, seed = rounds(15, 60), rounds(1, 2)
-    arguments = ["--seconds", str(seconds), "--seed", str(seed), "--pause", "0.1", "--loaded"]
+    seconds, seed = rounds(60, 600), rounds(1, 2)
+    arguments = ["--seconds", str(seconds), "--seed", str(seed), "--pause", "0.1", "--loaded", "--large", LARGE]
     command = [sys.executable, str(BENCHMARKS / "random_content.py"), *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=rounds(280, 850))
     assert ended.returncode == 0, ended.stdout[-2_000:] + ended.stderr[-4_000:]
     assert "nothing was wrong" in ended.stdout
     for way in ("mqtt_packets", "actions", "imports", "websocket", "lines", "following"):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from length import rounds
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path += [str(BENCHMARKS), str(BENCHMARKS.parent / "tests" / "parsers")]
 
+from nonsense.large import MOST_BYTES, large_report, large_request  # noqa: E402
+from nonsense.values import Values  # noqa: E402
 
 LARGE = ""
 """What is as large as may come, now and then: ``requests,reports``."""
@@ -27,3 +31,14 @@ def test_nobody_waits_for_random_content_and_nothing_ends_by_it() -> None:
     assert "nothing was wrong" in ended.stdout
     for way in ("mqtt_packets", "actions", "imports", "websocket", "lines", "following"):
         assert f"\n{way} " in f"\n{ended.stdout}", f"{way} was gone"
+
+
+def test_large_content_is_large_and_no_larger_than_may_come() -> None:
+    values = Values(Random(1))
+    example = {"action": "get_terminal_list", "where_in": ["uid", ["a"]], "page_size": 1}
+    requests = [len(large_request(values, example)) for _ in range(20)]
+    assert min(requests) > 400_000
+    assert max(requests) <= 1 << 20
+    reports = [len(large_report(values, ("p0", "text"))) for _ in range(20)]
+    assert sorted(reports)[10] > 500_000
+    assert max(reports) <= MOST_BYTES

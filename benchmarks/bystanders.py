@@ -221,12 +221,14 @@ class Bystander:
         request = {"action": "publish_terminal_command", "terminal_id": COMMANDED, "command": "SP", "value": 1}
         while not span.is_over:
             began_s = time.monotonic()
-            with suppress(aiohttp.ClientError, OSError, TimeoutError):
+            try:
                 envelope = await asyncio.wait_for(self._post(http, request), PATIENCE_S)
                 self.waits.commands += envelope["code"] == 200
                 self._given += envelope["code"] == 200
                 if envelope["code"] != 200:
                     self.waits.failed[f"command: {envelope['code']} {envelope['info'][:80]}"] += 1
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                self.waits.failed[f"command: {type(error).__name__}"] += 1
             await asyncio.sleep(max(0.0, 1.0 - time.monotonic() + began_s))
 
     async def _post(self, http: aiohttp.ClientSession, request: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from attacks.attacker import Attacker
     from attacks.company import Company
 
-CAMPAIGN_TERMINALS = 3_000
+CAMPAIGN_TERMINALS = 1_000  # as many as a list has
 
 
 class CostlyJobs(Attack):

@@ -1,7 +1,8 @@
 """A company beside an attacked or attacking one: what it does all the time, and how long it waits for it.
 
 200 reports a second at QoS 1 from ten terminals, at their times whatever has been acknowledged; each second a ping, a
-page of history and a command that its terminal answers; a subscriber on a WebSocket who gets all reports.
+page of history and a command that its terminal answers; a subscriber on a WebSocket who gets all reports; a statistics
+job and a balance (``bystander_results.py``). Where it is asked for, somebody logs in each second, too.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from typing import Any
 import aiohttp
 import paho.mqtt.client as paho
 from attacks.company import Company
+from bystander_results import Results, Span
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from live import Follower
 from mqtt_bytes import login, publish
+from running import PASSWORD
 from terrazzo.client import ClientError
 
 TERMINALS = 10
 INTERVAL_S = TERMINALS / 200
 COMMANDED = "b-commanded"
 PATIENCE_S = 30.0
+ALIVE_S = 5.0
 AGAIN_S = 0.5  # after a connection was lost
 QUIET_S = 1.0  # without a frame: all are there
 
@@ -42,12 +46,15 @@ class Waits:
     puback: list[float] = field(default_factory=list)
     ping: list[float] = field(default_factory=list)
     page: list[float] = field(default_factory=list)
+    login: list[float] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     reports: int = 0
     frames: int = 0
     commands: int = 0
     answered: int = 0
     own_delay_ms: float = 0.0  # how late this process came to its own work
+    statistics_s: list[float] = field(default_factory=list)
+    balance_s: list[float] = field(default_factory=list)
 
     @property
     def lost_frames(self) -> int:
@@ -113,43 +120,51 @@ class Reporter(asyncio.Protocol):
 
 
 class Bystander:
-    """The company ``b`` with its terminals and users, at work in this process."""
+    """The company ``b`` with its terminals and users, at work in this process; ``logs_in``: each second, too."""
 
-    def __init__(self, company: Company) -> None:
+    def __init__(self, company: Company, *, logs_in: bool = False) -> None:
         self.waits = Waits()
+        self._logs_in = logs_in
         self._given = 0  # commands
         self._company = company
         self._uids = [company.terminal(f"b-{n}") for n in range(TERMINALS)]
         company.terminal(COMMANDED)
         self._object = company.object(*self._uids, rows=[["T", "", "", "STA", f"{self._uids[1]}.T", ""]])
+        self._results = Results(company)
 
-    async def run(self, seconds: float) -> None:
+    async def run(self, span: Span) -> None:
         """All of it for so long, and until what was begun has ended."""
         self.waits = Waits()
-        end_s = time.monotonic() + seconds
+        await self._results.first()
+        span.begin()
         async with aiohttp.ClientSession() as http, self._subscribed() as follower:
             with commanded(self._company.platform.mqtt):
                 tasks = [
-                    *(self._report(uid, n, end_s) for n, uid in enumerate(self._uids)),
-                    self._each_second("ping", http, end_s),
-                    self._each_second("page", http, end_s),
-                    self._command(http, end_s),
-                    self._own_delay(end_s),
+                    *(self._report(uid, n, span) for n, uid in enumerate(self._uids)),
+                    self._each_second("ping", http, span),
+                    self._each_second("page", http, span),
+                    self._command(http, span),
+                    self._own_delay(span),
+                    self._results.run(http, span),
                 ]
+                if self._logs_in:
+                    tasks.append(self._each_second("login", http, span))
                 await asyncio.gather(*tasks)
+                ages = self._results.ages
+                self.waits.statistics_s, self.waits.balance_s = ages.statistics, ages.balance
                 await self._until_answered()
             await self._until_told(follower)
 
-    async def _report(self, uid: str, number: int, end_s: float) -> None:
+    async def _report(self, uid: str, number: int, span: Span) -> None:
         await asyncio.sleep(INTERVAL_S * number / TERMINALS)
         topic = f"g/{uid}/r" if number else "g/r/a"  # one of them in the short form
-        while time.monotonic() < end_s:
+        while not span.is_over:
             reporter = await self._connect(uid, topic)
             if reporter is None:
                 await asyncio.sleep(AGAIN_S)
                 continue
             due_s = time.monotonic()
-            while time.monotonic() < end_s and not reporter.lost.is_set():
+            while not span.is_over and not reporter.lost.is_set():
                 reporter.report(json.dumps({"T": due_s, "sent": time.time()}).encode())
                 due_s += INTERVAL_S
                 await asyncio.sleep(due_s - time.monotonic())
@@ -173,9 +188,9 @@ class Bystander:
             return None
         return reporter
 
-    async def _each_second(self, name: str, http: aiohttp.ClientSession, end_s: float) -> None:
+    async def _each_second(self, name: str, http: aiohttp.ClientSession, span: Span) -> None:
         asked = []
-        while time.monotonic() < end_s:
+        while not span.is_over:
             asked.append(asyncio.create_task(self._timed(name, self._ask(http, name)), name=name))
             await asyncio.sleep(1.0)
         await asyncio.gather(*asked)
@@ -194,21 +209,26 @@ class Bystander:
     async def _ask(self, http: aiohttp.ClientSession, name: str) -> Any:
         if name == "ping":
             return await self._post(http, {"action": "ping"})
+        if name == "login":
+            user = {"username": f"{self._company.name}-viewer", "password": PASSWORD}
+            return await self._post(http, {"action": "login", **user})
         now = datetime.now(UTC)
         start, end = (now - timedelta(hours=1)).isoformat(), now.isoformat()
         times = {"start_time": start, "end_time": end, "page_size": 20}
         return await self._post(http, {"action": "get_grid_list", "terminal_id": self._uids[1], **times})
 
-    async def _command(self, http: aiohttp.ClientSession, end_s: float) -> None:
+    async def _command(self, http: aiohttp.ClientSession, span: Span) -> None:
         request = {"action": "publish_terminal_command", "terminal_id": COMMANDED, "command": "SP", "value": 1}
-        while time.monotonic() < end_s:
+        while not span.is_over:
             began_s = time.monotonic()
-            with suppress(aiohttp.ClientError, OSError, TimeoutError):
+            try:
                 envelope = await asyncio.wait_for(self._post(http, request), PATIENCE_S)
                 self.waits.commands += envelope["code"] == 200
                 self._given += envelope["code"] == 200
                 if envelope["code"] != 200:
                     self.waits.failed[f"command: {envelope['code']} {envelope['info'][:80]}"] += 1
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                self.waits.failed[f"command: {type(error).__name__}"] += 1
             await asyncio.sleep(max(0.0, 1.0 - time.monotonic() + began_s))
 
     async def _post(self, http: aiohttp.ClientSession, request: dict[str, Any]) -> Any:
@@ -217,8 +237,8 @@ class Bystander:
         async with http.post(url, json=request, headers=headers) as answer:
             return await answer.json()
 
-    async def _own_delay(self, end_s: float) -> None:
-        while time.monotonic() < end_s:
+    async def _own_delay(self, span: Span) -> None:
+        while not span.is_over:
             due_s = time.monotonic() + 0.01
             await asyncio.sleep(0.01)
             self.waits.own_delay_ms = max(self.waits.own_delay_ms, (time.monotonic() - due_s) * 1_000)
@@ -247,9 +267,11 @@ class Bystander:
         )
         if not await asyncio.wait_for(follower.subscribed, PATIENCE_S):
             raise SystemExit("the subscriber could not subscribe")
+        alive = asyncio.create_task(_say_alive(transport), name="subscriber")
         try:
             yield follower
         finally:
+            alive.cancel()
             transport.close()
 
     async def _until_told(self, follower: Follower) -> None:
@@ -263,6 +285,13 @@ class Bystander:
     def _missed(self, name: str, began_s: float, reason: str) -> None:
         getattr(self.waits, name).append((time.perf_counter() - began_s) * 1_000)
         self.waits.failed[reason] += 1
+
+
+async def _say_alive(transport: asyncio.WriteTransport) -> None:
+    """Sends the answers to pings of a WebSocket's server before it asks [RFC 6455, 5.5.3]; the follower reads none."""
+    while True:
+        transport.write(b"\x8a\x80" + bytes(4))
+        await asyncio.sleep(ALIVE_S)
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Random content through every entry of a platform: does anybody wait for it, does anything end by it?
 
-``python benchmarks/random_content.py [--seconds S] [--seed N] [--pause S] [--loaded]`` starts a platform and sends it
-packets, requests, files and frames that are sound, strange or broken, from one worker for each of ``nonsense/ways.py``
-and over a bridge. Prints how many there were and what was answered; exits 1 where a task of the platform ended, a
-request was an internal error, the log has an unexpected one, or the event loop was late by more than 100 ms
-(``--loaded``, on a machine that others use: worked for more than 100 ms between two looks, by processor time).
+``python benchmarks/random_content.py [--seconds S] [--seed N] [--pause S] [--loaded] [--large KINDS]`` starts a
+platform and sends it packets, requests, files and frames that are sound, strange or broken, from one worker for each of
+``nonsense/ways.py`` and over a bridge; some requests and reports are as large as may come (``nonsense/large.py``).
+Prints how many there were and what was answered; exits 1 where a task of the platform ended, a request was an internal
+error, the log has an unexpected one, or the event loop was late by more than 100 ms (``--loaded``, on a machine that
+others use: worked for more than 100 ms between two looks, by processor time).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -52,7 +53,7 @@ in = [{{ filter = "#", qos = 1 }}]
 
 
 @contextmanager
-def started(values: Values) -> Iterator[tuple[Site, int]]:
+def started(values: Values, large: Collection[str]) -> Iterator[tuple[Site, int]]:
     """A platform on a folder of its own, and the port where its bridge looks for the far side."""
     far, tcp = free_port(), free_port()
     environment = {
@@ -66,7 +67,7 @@ def started(values: Values) -> Iterator[tuple[Site, int]]:
         platform = Platform(Path(name) / "data", env=environment, arguments=("--config", str(config)))
         try:
             ports = {"http": platform.http, "mqtt": platform.mqtt, "websocket": platform.websocket, "tcp": tcp}
-            yield Site(platform.login(), {**ports, "mqtt_websocket": platform.ports[3]}, values), far
+            yield Site(platform.login(), {**ports, "mqtt_websocket": platform.ports[3]}, values, large=large), far
         finally:
             if platform.process.poll() is None:
                 platform.stop()
@@ -152,8 +153,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.01, help="seconds after each round of a worker")
     parser.add_argument("--loaded", action="store_true", help="others use the machine: processor time counts")
+    parser.add_argument("--large", default="requests,reports", help="what is as large as may come now and then")
     options = parser.parse_args()
-    with started(Values(Random(options.seed))) as (site, far):
+    with started(Values(Random(options.seed)), options.large.split(",")) as (site, far):
         before = metrics_of(site.platform)
         patience_s = LOADED_PATIENCE_S if options.loaded else PATIENCE_S
         asyncio.run(send(site, far, seconds=options.seconds, pause_s=options.pause, patience_s=patience_s))

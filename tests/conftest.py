@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
-import uvloop
 from hypothesis import settings
 
 from influx_server import InfluxServer
@@ -21,17 +19,7 @@ share_statements()
 
 gc.set_threshold(20_000, 10, 10)  # tests leave a large heap, which each collection walks
 
-pytest_plugins = ["by_file", "hanging", "suites"]
-
-
-ON_UVLOOP = {"api", "commands", "live", "rules", "transports"}
-"""Folders whose tests have the loop that ``terrazzo serve`` has: it takes a fourth less time for what they do."""
-
-
-def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if item.path.parent.name in ON_UVLOOP:
-        return {"uvloop": uvloop.new_event_loop}
-    return {"asyncio": asyncio.new_event_loop}
+pytest_plugins = ["by_file", "hanging", "suites", "watched_loop"]
 
 
 def pytest_collection_finish() -> None:

@@ -73,7 +73,8 @@ class Attacker:
             self._next_s = max(self._next_s + 1 / attack.per_second, loop.time())
             await asyncio.sleep(self._next_s - loop.time())
             try:
-                await asyncio.wait_for(attack.attack(self, number), TIMEOUT_S)
+                async with asyncio.timeout(TIMEOUT_S):
+                    await attack.attack(self, number)
                 self.counts["rounds"] += 1
             except (OSError, TimeoutError, EOFError, aiohttp.ClientError) as error:
                 self.counts[f"{type(error).__name__} {error}"[:80]] += 1

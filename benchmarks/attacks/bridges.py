@@ -32,7 +32,7 @@ in = [{ filter = "x/#", qos = 1 }]
 
     def prepare(self, company: Company) -> Facts:
         assert company.id == "2", "the first company that is created"
-        company.terminal("a-1", topic="pub:r;sub:x/#")
+        company.terminal(self.uid, topic="pub:r;sub:x/#")
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
@@ -41,9 +41,12 @@ in = [{ filter = "x/#", qos = 1 }]
             await self._hurt(reader, writer)
 
         server = await asyncio.start_server(serve, "127.0.0.1", attacker.ports["far_side"])
-        async with server, attacker.mqtt("a-1") as peer:
-            await peer.subscribe(["x/#"])
-            await asyncio.sleep(30)
+        try:
+            async with attacker.mqtt(self.uid) as peer:
+                await peer.subscribe(["x/#"])
+                await asyncio.sleep(30)
+        finally:
+            server.close()  # without waiting: the bridge may be connected for longer
 
     async def _hurt(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -65,4 +68,4 @@ in = [{ filter = "x/#", qos = 1 }]
         except (OSError, TimeoutError):
             pass
         finally:
-            writer.close()
+            writer.transport.abort()

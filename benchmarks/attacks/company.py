@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.request
 from collections.abc import Iterable
 from typing import Any
 
 from attacks.mqtt_peer import RETAIN, connected
 from running import PASSWORD, Platform
+from terrazzo.api.operations.files import UPLOAD
 from terrazzo.client import Client
 
 AUTHOR = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+FIRMWARE = bytes(40_000)
 Row = list[Any]
 
 
@@ -39,6 +43,24 @@ class Company:
         credentials = {"username": f"u-{uid}", "pin": f"pin-{uid}"[:16], "topic": "all"}
         self.call("create_terminal", uid=uid, **{**known, **credentials, **AUTHOR, **fields})
         return uid
+
+    def terminals(self, count: int, *, config: str) -> list[str]:
+        """Imports terminals that never connect; their uids."""
+        uids = [f"{self.name}-t{number}" for number in range(count)]
+        shared = {"type": "Adapter-II", "config_id": config, "mode": "pwd"}
+        rows = [{"uid": uid, "name": uid, "username": f"u-{uid}", "pin": f"p-{uid}"[-16:], **shared} for uid in uids]
+        for start in range(0, count, 1_000):
+            self.call("import_terminals", rows=rows[start : start + 1_000])
+        return uids
+
+    def firmware(self) -> str:
+        """A configuration whose Lua file is stored on the platform; its uid."""
+        headers = {"Authorization": f"Bearer {self.tokens['admin']}"}
+        asked = urllib.request.Request(f"{self.platform.url}{UPLOAD.path}?name=lua.bin", FIRMWARE, headers)
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            file = json.load(answer)["result"]["uid"]
+        given = {"name": "firmware", "lua_file": file, "lua_version": "3.0.0"}
+        return str(self.call("create_terminal_config", **given, **AUTHOR)["uid"])
 
     def mapping(self, rows: list[Row], **fields: Any) -> str:
         """Creates a mapping; its uid."""

@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from attacks.attacker import Attacker
     from attacks.company import Company
 
-UID = "a-1"
 EVER = {"start_time": "2020-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
 UNREAD_S = 10.0  # for which answers are left where they are
 
 
-def records(count: int, size: int) -> Iterator[tuple[str, bytes]]:
+def records(topic: str, count: int, size: int) -> Iterator[tuple[str, bytes]]:
     """So many reports of such a size, which nothing makes shorter."""
     for number in range(count):
-        yield f"g/{UID}/r", json.dumps({"n": number, "p": os.urandom(size // 2).hex()}).encode()
+        yield topic, json.dumps({"n": number, "p": os.urandom(size // 2).hex()}).encode()
 
 
 def request(action: str, **fields: Any) -> bytes:
@@ -40,13 +39,13 @@ class ManyFilters(Attack):
     connections = 2
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.report(UID, ((f"g/{UID}/r/{n}/a/b/c", b'{"p": 1}') for n in range(5_000)))
+        company.terminal(self.uid)
+        company.report(self.uid, ((f"g/{self.uid}/r/{n}/a/b/c", b'{"p": 1}') for n in range(self.many(5_000))))
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        filters = [f"g/{UID}/r/+/a/+/{'+/' * (n % 7)}x{n}" for n in range(1_000)]
-        await attacker.call("get_grid_list", terminal_id=UID, topic=filters, page_size=1, **EVER)
+        filters = [f"g/{self.uid}/r/+/a/+/{'+/' * (n % 7)}x{n}" for n in range(1_000)]
+        await attacker.call("get_grid_list", terminal_id=self.uid, topic=filters, page_size=1, **EVER)
 
 
 class LongKeys(Attack):
@@ -57,9 +56,9 @@ class LongKeys(Attack):
     connections = 3
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        made = company.object(UID, rows=[["V", "", "", "STA", "Cycled", f"{UID}.n", "", ""]])
-        company.report(UID, records(1_000, 2))
+        company.terminal(self.uid)
+        made = company.object(self.uid, rows=[["V", "", "", "STA", "Cycled", f"{self.uid}.n", "", ""]])
+        company.report(self.uid, records(self.topic, 1_000, 2))
         return {"object": made}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
@@ -79,12 +78,12 @@ class LongPages(Attack):
     connections = 4
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.report(UID, records(300, 500_000))
+        company.terminal(self.uid)
+        company.report(self.uid, records(self.topic, self.many(300), 500_000))
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        body = request("get_grid_list", terminal_id=UID, page_size=1_000)
+        body = request("get_grid_list", terminal_id=self.uid, page_size=1_000)
         async with attacker.unread(GATEWAY, body):
             attacker.counts["asked"] += 1
             await asyncio.sleep(UNREAD_S)
@@ -98,9 +97,9 @@ class ManyFeeds(Attack):
     connections = 20
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        rows = [[f"V{n}", "", "", "STA", "Cycled", f"{UID}.p{n}", "", ""] for n in range(100)]
-        return {"object": company.object(UID, rows=rows)}
+        company.terminal(self.uid)
+        rows = [[f"V{n}", "", "", "STA", "Cycled", f"{self.uid}.p{n}", "", ""] for n in range(100)]
+        return {"object": company.object(self.uid, rows=rows)}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         socket = await attacker.socket()
@@ -112,10 +111,10 @@ class ManyFeeds(Attack):
                 answer = await socket.receive_json()
                 attacker.counts[f"{answer.get('code')} {answer.get('info', '')[:60]}"] += 1
             if number == 0:
-                async with attacker.mqtt(UID) as peer:
+                async with attacker.mqtt(self.uid) as peer:
                     for value in range(100):
                         points = {f"p{n}": value for n in range(100)}
-                        await peer.publish(f"g/{UID}/r", json.dumps(points).encode())
+                        await peer.publish(self.topic, json.dumps(points).encode())
                         attacker.counts["reports"] += 1
             else:
                 await asyncio.sleep(4)
@@ -130,15 +129,15 @@ class IdleFeed(Attack):
     name = "an idle live feed of 1 MB frames"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
+        company.terminal(self.uid)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         socket = await attacker.socket()
-        await socket.send_json({"action": "subscribe", "kinds": ["grid"], "terminal_id": UID})
+        await socket.send_json({"action": "subscribe", "kinds": ["grid"], "terminal_id": self.uid})
         await socket.receive_json()
-        async with attacker.mqtt(UID) as peer:
-            for report in records(100, 900_000):
+        async with attacker.mqtt(self.uid) as peer:
+            for report in records(self.topic, 100, 900_000):
                 await peer.publish(*report)
                 attacker.counts["reports"] += 1
                 await asyncio.sleep(0.02)
@@ -152,13 +151,13 @@ class UnreadExports(Attack):
     name = "100 exports opened and not read"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.report(UID, records(300, 200_000))
+        company.terminal(self.uid)
+        company.report(self.uid, records(self.topic, self.many(300), 200_000))
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         async with AsyncExitStack() as opened:
             for _ in range(100):
-                await opened.enter_async_context(attacker.unread(f"/export/grid/{UID}?format=jsonl"))
+                await opened.enter_async_context(attacker.unread(f"/export/grid/{self.uid}?format=jsonl"))
                 attacker.counts["asked"] += 1
             await asyncio.sleep(UNREAD_S)

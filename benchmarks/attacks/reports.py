@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from attacks.attacker import Attacker
     from attacks.company import Company
 
-UID = "a-1"
-TOPIC = f"g/{UID}/r"
+
+TAKEN_NAME, TAKEN_POINTS = 1_000, 15_000  # within limits.point_name_chars and limits.points
 
 
 def sealed(header: str, key: bytes = b"", text: bytes = b"junk") -> bytes:
@@ -34,7 +34,7 @@ class LoneSurrogates(Attack):
     name = "a lone surrogate in a JWE header"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID, encryption=1)
+        company.terminal(self.uid, encryption=1)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
@@ -43,8 +43,8 @@ class LoneSurrogates(Attack):
             r'{"alg":"dir","enc":"\udfff"}',
             r'{"alg":"dir","enc":"A256GCM","crit":["\ud800"]}',
         )
-        async with attacker.mqtt(UID) as peer:
-            await peer.publish_all((TOPIC, sealed(header)) for header in headers)
+        async with attacker.mqtt(self.uid) as peer:
+            await peer.publish_all((self.topic, sealed(header)) for header in headers)
 
 
 class ToggledEvents(Attack):
@@ -54,37 +54,52 @@ class ToggledEvents(Attack):
     name = "500 variables and 500 events toggled"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        variables = [[f"V{n}", "", "", "STA", f"{UID}.p{n}", ""] for n in range(500)]
+        company.terminal(self.uid)
+        variables = [[f"V{n}", "", "", "STA", f"{self.uid}.p{n}", ""] for n in range(500)]
         events = [[f"E{n}", "", "", "EVNT", "", "", f"V{n} > 0 and V0 > 0"] for n in range(500)]
-        company.object(UID, rows=variables + events)
+        company.object(self.uid, rows=variables + events)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        async with attacker.mqtt(UID) as peer:
+        async with attacker.mqtt(self.uid) as peer:
             for value in itertools.islice(itertools.cycle((0, 1)), 20):
-                await peer.publish(TOPIC, json.dumps({f"p{n}": value for n in range(500)}).encode())
+                await peer.publish(self.topic, json.dumps({f"p{n}": value for n in range(500)}).encode())
                 attacker.counts["reports"] += 1
 
 
 class NamesThatGrow(Attack):
-    """A long name around many points: each is called by it when objects are made flat."""
+    """A long name around many points, each of which is called by it when objects are made flat.
+
+    Such a message is a reject; the longest that is none is stored, and read again by everything that reads.
+    """
 
     number = 4
-    name = "a name of 60 KB around 15,000 points"
-    payload = json.dumps({"n" * 60_000: dict.fromkeys(map(str, range(15_000)), 0)}).encode()
+    name = "a name of 60 KB around 15,000 points, and the longest that is taken"
+    connections = 2
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.object(UID, rows=[["V", "", "", "STA", f"{UID}.p", ""]])
-        return {}
+        company.terminal(self.uid)
+        made = company.object(self.uid, rows=[["V", "", "", "STA", f"{self.uid}.p", ""]])
+        company.report(self.uid, [(self.topic, self._payload(TAKEN_NAME, TAKEN_POINTS))])
+        return {"object": made}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        async with attacker.mqtt(UID) as peer:
-            await peer.publish(TOPIC, self.payload)
-        rows = [["V", "", "", "STA", f"{UID}.p", ""]]
-        payloads = [{"terminal_id": UID, "payload": json.loads(self.payload)}]
-        await attacker.call("check_mapping", script=rows, terminal_list=[UID], payloads=payloads)
+        payload = self._payload(TAKEN_NAME, TAKEN_POINTS) if number else self._payload(60_000, 15_000)
+        if not number:
+            async with attacker.mqtt(self.uid) as peer:
+                await peer.publish(self.topic, payload)
+        rows = [["V", "", "", "STA", f"{self.uid}.p", ""]]
+        payloads = [{"terminal_id": self.uid, "payload": json.loads(payload)}]
+        await attacker.call("check_mapping", script=rows, terminal_list=[self.uid], payloads=payloads)
+        if number:
+            made, since = attacker.facts["object"], "2020-01-01 00:00:00"
+            await attacker.call("replay", role="admin", object_id=made, start_time=since)
+            for kind in ("csv", "jsonl"):
+                await attacker.download(f"/export/grid/{self.uid}?format={kind}")
+
+    @staticmethod
+    def _payload(name: int, points: int) -> bytes:
+        return json.dumps({"n" * name: dict.fromkeys(map(str, range(points)), 0)}).encode()
 
 
 class LongText(Attack):
@@ -94,15 +109,15 @@ class LongText(Attack):
     name = "200 rows over one point with a text of 500 KB"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.object(UID, rows=[[f"V{n}", "", "", "STA", f"{UID}.p", ""] for n in range(200)])
+        company.terminal(self.uid)
+        company.object(self.uid, rows=[[f"V{n}", "", "", "STA", f"{self.uid}.p", ""] for n in range(200)])
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        async with attacker.mqtt(UID) as peer:
+        async with attacker.mqtt(self.uid) as peer:
             for size in (500_000, 4_000):  # within what a variable takes, too
                 texts = (os.urandom(size // 2).hex() for _ in range(3))
-                await peer.publish_all((TOPIC, json.dumps({"p": text}).encode()) for text in texts)
+                await peer.publish_all((self.topic, json.dumps({"p": text}).encode()) for text in texts)
 
 
 class JunkUnderLongKey(Attack):
@@ -117,11 +132,11 @@ class JunkUnderLongKey(Attack):
         key = rsa.generate_private_key(public_exponent=65_537, key_size=4_096)  # longer ones are refused
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         for number in range(self.connections):
-            company.terminal(f"a-{number}", encryption=1, rsa_privatekey=pem)
+            company.terminal(self.uid_of(number), encryption=1, rsa_privatekey=pem)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        uid = f"a-{number}"
+        uid = self.uid_of(number)
         junk = sealed('{"alg":"RSA-OAEP-256","enc":"A256GCM"}', b"\0" + os.urandom(511))
         async with attacker.mqtt(uid) as peer:
             attacker.counts["logins"] += 1

@@ -38,6 +38,7 @@ class WideFiles(Attack):
     number = 16
     name = "CSV headers of 40,000 names and of 32 MiB"
     connections = 2
+    ends = True
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         wide = b",".join(b"column%d" % name for name in range(40_000))
@@ -51,6 +52,7 @@ class LongPatterns(Attack):
     number = 19
     name = "like with 40 KB on JSON columns"
     connections = 16
+    is_of_logins = True
 
     def prepare(self, company: Company) -> Facts:
         company.mapping([["V", "", "", "STA", "a.p", ""]], addition={"text": "a" * 800_000})
@@ -60,7 +62,8 @@ class LongPatterns(Attack):
         pattern = ("%a" * 20_000 + "b", "%a" * 120 + "b", "%" * 255)[number % 3]
         column = ("addition", "script", "name")[number // 3 % 3]
         where = [[column, "like", pattern]]
-        await asyncio.wait_for(attacker.call("get_mapping_list", where_and=where, page_size=1), 2.0)
+        async with asyncio.timeout(2.0):
+            await attacker.call("get_mapping_list", where_and=where, page_size=1)
 
 
 class ManyTrialImports(Attack):
@@ -69,6 +72,8 @@ class ManyTrialImports(Attack):
     number = 20
     name = "16 dry-run imports, and 32 MiB of empty rows"
     connections = 16
+    is_of_logins = True
+    ends = True
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         if number < 4:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from attacks.attacker import Attacker
     from attacks.company import Company
 
-UID = "a-1"
 CORRELATION_DATA = b"\x09"
 
 
@@ -29,16 +28,17 @@ class RepeatedFilter(Attack):
     name = "one filter 10,000 times in a SUBSCRIBE, 500 retained"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
-        company.report(UID, ((f"g/{UID}/r/{n}", b'{"p": 1}') for n in range(500)), retained=True)
+        company.terminal(self.uid)
+        company.report(self.uid, ((f"g/{self.uid}/r/{n}", b'{"p": 1}') for n in range(500)), retained=True)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        async with attacker.mqtt(UID) as peer:
-            await peer.subscribe([f"g/{UID}/#"] * 10_000)
+        async with attacker.mqtt(self.uid) as peer:
+            await peer.subscribe([f"g/{self.uid}/#"] * 10_000)
             attacker.counts["subscribed"] += 1
             with suppress(TimeoutError):
-                await asyncio.wait_for(peer.until(0), 1.0)  # what is sent of them
+                async with asyncio.timeout(1.0):
+                    await peer.until(0)  # what is sent of them
             attacker.counts["deliveries"] += peer.received
 
 
@@ -49,14 +49,14 @@ class ShareGroups(Attack):
     name = "1,000 $share groups over one's own topics"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
+        company.terminal(self.uid)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        async with attacker.mqtt(UID) as peer:
-            await peer.subscribe(f"$share/{n}/g/{UID}/#" for n in range(1_000))
+        async with attacker.mqtt(self.uid) as peer:
+            await peer.subscribe(f"$share/{n}/g/{self.uid}/#" for n in range(1_000))
             for _ in range(10):
-                await peer.publish_all((f"g/{UID}/r", b'{"p": 1}') for _ in range(20))
+                await peer.publish_all((self.topic, b'{"p": 1}') for _ in range(20))
                 attacker.counts["reports"] += 20
             attacker.counts["deliveries"] += peer.received
 
@@ -68,14 +68,14 @@ class DeepWildcards(Attack):
     name = "1,000 filters of deep +"
 
     def prepare(self, company: Company) -> Facts:
-        company.terminal(UID)
+        company.terminal(self.uid)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         ways = itertools.product("a+", repeat=10)
-        async with attacker.mqtt(UID) as peer:
-            await peer.subscribe(f"g/{UID}/r/{'/'.join(way)}/+" for way in itertools.islice(ways, 1_000))
-            deep = f"g/{UID}/r/" + "a/" * 10
+        async with attacker.mqtt(self.uid) as peer:
+            await peer.subscribe(f"g/{self.uid}/r/{'/'.join(way)}/+" for way in itertools.islice(ways, 1_000))
+            deep = f"g/{self.uid}/r/" + "a/" * 10
             for _ in range(50):
                 await peer.publish_all((deep + os.urandom(4).hex(), b'{"p": 1}') for _ in range(20))
                 attacker.counts["reports"] += 20
@@ -92,11 +92,11 @@ class InflightThenAway(Attack):
 
     def prepare(self, company: Company) -> Facts:
         for number in range(self.connections):
-            company.terminal(f"a-{number}", session_expiry=3_600)
+            company.terminal(self.uid_of(number), session_expiry=3_600)
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        uid = f"a-{number}"
+        uid = self.uid_of(number)
         head = field("MQTT") + b"\x04\xc0\x00\x00"  # a session that stays
         connect = frame(0x10, head, field(uid), field(f"u-{uid}"), field(f"pin-{uid}"))
         async with attacker.mqtt(uid, connect=connect) as peer:
@@ -117,15 +117,15 @@ class ManyTopics(Attack):
 
     def prepare(self, company: Company) -> Facts:
         for number in range(self.connections):
-            company.terminal(f"a-{number}")
+            company.terminal(self.uid_of(number))
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         if attacker.counts["reports"] >= 120_000:
             await asyncio.sleep(1)
             return
-        async with attacker.mqtt(f"a-{number}") as peer:
-            topics = (f"g/a-{number}/r/{os.urandom(8).hex()}" for _ in range(2_000))
+        async with attacker.mqtt(self.uid_of(number)) as peer:
+            topics = (f"g/{self.uid_of(number)}/r/{os.urandom(8).hex()}" for _ in range(2_000))
             await peer.publish_all((topic, b'{"p": 1}') for topic in topics)
             attacker.counts["reports"] += 2_000
 
@@ -140,11 +140,11 @@ class MadeUpAnswers(Attack):
 
     def prepare(self, company: Company) -> Facts:
         for number in range(self.connections):
-            company.terminal(f"a-{number}")
+            company.terminal(self.uid_of(number))
         return {}
 
     async def attack(self, attacker: Attacker, number: int) -> None:
-        uid = f"a-{number}"
+        uid = self.uid_of(number)
         async with attacker.mqtt(uid, protocol=5) as peer:
             said = (CORRELATION_DATA + field(os.urandom(16)) for _ in range(5_000))
             await peer.publish_all(((f"g/{uid}/n", b"{}") for _ in range(5_000)), properties=said)

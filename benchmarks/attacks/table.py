@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attacks import bridges, histories, reports, requests, scripts, subscriptions
+from attacks import bridges, histories, jobs, reports, requests, scripts, subscriptions
 from attacks.attack import Attack
 
 ATTACKS: dict[int, Attack] = {
@@ -33,7 +33,7 @@ ATTACKS: dict[int, Attack] = {
         histories.ManyFeeds(),
         scripts.QuadraticLists(),
         histories.IdleFeed(),
-        scripts.CostlyJobs(),
+        jobs.CostlyJobs(),
         histories.UnreadExports(),
     )
 }

@@ -6,6 +6,7 @@ import base64
 import json
 
 from mqtt_bytes import field, frame
+from nonsense.large import large_report
 from nonsense.values import Values
 from terrazzo_simulators.sealing import Seal
 
@@ -33,9 +34,16 @@ _HEADERS = (
 
 
 class Packets:
-    """Makes them. ``uid``: of the terminal whose they are; ``points``: names that its payloads may have."""
+    """Makes them.
 
-    def __init__(self, values: Values, uid: str, points: tuple[str, ...], *, protocol: int) -> None:
+    Args:
+        uid: of the terminal whose they are.
+        points: names that its payloads may have.
+        large: the share of its payloads that are as large as may come.
+    """
+
+    def __init__(self, values: Values, uid: str, points: tuple[str, ...], *, protocol: int, large: float = 0.0) -> None:
+        self._large = large
         self.values = values
         self._uid = uid
         self._points = points
@@ -90,7 +98,8 @@ class Packets:
     def payload(self) -> bytes:
         """What it reports: plain, or sealed, or what looks as if it were."""
         values = self.values
-        plain = values.payload(self._points)
+        is_large = bool(self._large) and values.chance(self._large)
+        plain = large_report(values, self._points) if is_large else values.payload(self._points)
         match values.random.randrange(5):
             case 0:
                 sealed = Seal(pin=f"pin-{self._uid}"[:16], uid=self._uid).seal(plain)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +14,7 @@ import aiohttp
 from attacks.attack import GATEWAY
 from attacks.company import AUTHOR, Company
 
+from nonsense.large import large_request
 from nonsense.values import Values
 from running import PASSWORD, Platform
 from terrazzo.api.openapi.document import load_examples
@@ -28,6 +30,7 @@ ROWS = [
     ["HOT", "", "", "EVNT", "a-plain.p0", "", "x > 80"],
     ["SAME", "", "", "EVNT", "", "", "TEXT == 'x' or F"],
 ]
+LARGE = 0.03  # the share of requests and reports
 ROLES = ("admin", "operator", "viewer")
 _FAULT = re.compile(rb"internal error; the log has it as \w+")
 
@@ -37,9 +40,13 @@ class Site:
 
     Args:
         ports: by name: http, mqtt, mqtt_websocket, websocket, tcp.
+        large: what is as large as may come, now and then: requests, reports.
     """
 
-    def __init__(self, platform: Platform, ports: dict[str, int], values: Values) -> None:
+    def __init__(
+        self, platform: Platform, ports: dict[str, int], values: Values, *, large: Collection[str] = ()
+    ) -> None:
+        self.large = large
         self.platform = platform
         self.ports = ports
         self.values = values
@@ -95,6 +102,8 @@ class Site:
         """A request of the gateway: an example with something changed."""
         values = self.values
         example = values.pick(self.examples)
+        if "requests" in self.large and values.chance(LARGE):
+            return large_request(values, example)
         changed = values.changed(example) if values.chance(0.95) else values.value()
         if isinstance(changed, dict) and values.chance(0.95):
             changed["action"] = example["action"]

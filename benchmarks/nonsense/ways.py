@@ -16,7 +16,7 @@ from attacks.attack import GATEWAY
 
 from mqtt_bytes import frame, login
 from nonsense.packets import Packets
-from nonsense.site import POINTS, TERMINALS, Site, read_for
+from nonsense.site import LARGE, POINTS, TERMINALS, Site, read_for
 from terrazzo.api.operations.bulk import BULK
 from terrazzo.api.operations.files import DOWNLOAD, UPLOAD
 from terrazzo.api.operations.history.export import EXPORTS
@@ -47,7 +47,11 @@ async def _exchange(site: Site, port: str, *pieces: bytes) -> bytes:
 
 def _packets(site: Site) -> tuple[str, int, Packets]:
     uid, protocol = site.values.pick(list(TERMINALS)), site.values.pick((4, 5))
-    return uid, protocol, Packets(site.values, uid, POINTS, protocol=protocol)
+    return uid, protocol, Packets(site.values, uid, POINTS, protocol=protocol, large=_share(site))
+
+
+def _share(site: Site) -> float:
+    return LARGE if "reports" in site.large else 0.0
 
 
 async def connect_packets(site: Site) -> None:
@@ -287,7 +291,7 @@ async def following(site: Site) -> None:
 async def far_side(site: Site, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """The broker at the far side of a bridge: lets it in, most often, and sends what it likes."""
     values = site.values
-    packets = Packets(values, "a-plain", POINTS, protocol=4)
+    packets = Packets(values, "a-plain", POINTS, protocol=4, large=_share(site))
     try:
         async with asyncio.timeout(10):
             await reader.read(4_096)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ import terrazzo.api.openapi
 from chromium import Tab, chromium
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
+from turns_of_loop import longest_turn
 
 FILES = Path(terrazzo.api.openapi.__file__).parent / "docs_page"
 TOKENS = Path(__file__).parents[2] / "platform" / "console" / "style" / "tokens.css"
@@ -38,6 +40,17 @@ def test_its_colours_are_those_of_the_console_in_both_themes() -> None:
     assert min(map(len, own)) > 10
     for found, wanted in zip(own, (light, dark, dark), strict=True):
         assert found == {name: wanted[name] for name in found}
+
+
+async def test_the_first_who_asks_for_the_document_holds_up_nobody(rig: Rig) -> None:
+    async def size() -> int:
+        async with rig.http.get("/openapi.json") as response:
+            return len(await response.read())
+
+    async with longest_turn() as turns:
+        sizes = await asyncio.gather(size(), size())
+    assert sizes[0] == sizes[1] > 500_000
+    assert turns.cpu_s < 0.1
 
 
 async def test_the_policy_allows_nothing_from_outside(rig: Rig) -> None:

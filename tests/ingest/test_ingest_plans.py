@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 from test_ingest_intake import Batch, Shelf, Valve, settled
 
 from support import new_tasks
@@ -65,6 +66,7 @@ def batch_of(uid: str, *numbers: int) -> Batch:
     return batch
 
 
+@pytest.mark.long_turns("it puts rows of a mapping into the catalogue itself, 1,000 at once")
 async def test_reports_wait_for_their_own_plans_in_order_and_others_do_not():
     engine = MappingEngine()
     mapper = ReportMapper(engine, NoEffects())

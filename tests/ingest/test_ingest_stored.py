@@ -108,6 +108,7 @@ async def test_sealed_reports_and_commands(site, company, peer):
         assert seal.open((await one.received(1))[0].payload) == b'{"Act":"Reboot"}'
 
 
+@pytest.mark.long_turns("it sends 10,000 reports in one turn itself")
 async def test_reading_pauses_when_the_store_is_behind_and_nothing_is_lost(site, company, peer):
     await company.terminal("t1")
     one = peer("t1", protocol=4)

@@ -179,6 +179,7 @@ def seal_for(text: str, payload: bytes) -> bytes:
     return jwe.encrypt_compact(header, payload, RSAKey.import_key(text), algorithms=list(header.values())).encode()
 
 
+@pytest.mark.long_turns("it reads long keys and seals with them itself")
 async def test_payloads_that_take_long_to_open_hold_up_nobody_else(long_key: str):
     """Their own order holds, the loop is free, and nothing more is read from whoever sent them."""
     seal = Seal(sealed_terminal(long_key))
@@ -207,6 +208,7 @@ async def test_payloads_that_take_long_to_open_hold_up_nobody_else(long_key: str
     assert of_slow == [("g/t1/r" if number % 50 == 0 else "x/t1") for number in range(200)]
 
 
+@pytest.mark.long_turns("it makes a long key itself")
 async def test_what_never_opens_is_slowed_down(long_key: str):
     on = tag(seal=Seal(sealed_terminal(long_key)))
     junk = seal_for(pem(2_048), b'{"a":1}')
@@ -219,6 +221,7 @@ async def test_what_never_opens_is_slowed_down(long_key: str):
     assert time.perf_counter() - started_s > 0.04 + 0.08 + 0.16 + 0.32
 
 
+@pytest.mark.long_turns("it reads long keys and seals with them itself")
 async def test_what_waits_for_its_turn_is_committed_at_the_end(long_key: str):
     on = tag(seal=Seal(sealed_terminal(long_key)))
     good = seal_for(long_key, b'{"a":1}')
@@ -265,6 +268,7 @@ def tag_of(uid: str, seal: Seal | None = None) -> ReportTag:
     return make_tag(ReportTopic(f"g/{uid}/r", terminal, "r"), trace=Trace(), seal=seal)
 
 
+@pytest.mark.long_turns("it reads long keys and seals with them itself")
 async def test_an_object_has_the_same_events_when_one_of_its_terminals_is_slowed(long_key: str):
     told = []
     for is_slow in (False, True):

@@ -217,6 +217,7 @@ async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_g
         assert await frames(other, 1) == [1]
 
 
+@pytest.mark.long_turns("it has 300 clients in its own loop")
 async def test_hundreds_of_websockets_get_every_frame_in_order(ports: Gateway) -> None:
     rig, clients, count = ports.rig, 300, 200
     made = await rig.services.entities.objects.create(SYSTEM, {"name": "o"})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cache
 from importlib.resources import files
 
 import msgspec
@@ -67,10 +67,14 @@ def document_handlers(document: Callable[[], Schema]) -> Iterator[tuple[str, Han
 
 
 def _handler(make: Callable[[], StaticFile]) -> Handler:
-    made = cache(make)
+    made: list[StaticFile] = []
+    turn = asyncio.Lock()
 
     async def handle_file(request: web.Request) -> web.StreamResponse:
-        return made().respond(request)
+        async with turn:
+            if not made:  # a thread makes it: all of ``/openapi.json`` takes some hundred milliseconds
+                made.append(await asyncio.to_thread(make))
+        return made[0].respond(request)
 
     return handle_file
 

@@ -68,6 +68,12 @@ async def test_a_chart_as_plain_columns(rig: Rig) -> None:
     expected = (await rig.call("get_mosaic_chart", "viewer", object_id=1, **asked))["data"]
     assert curves_of(await response.read()) == expected
     assert expected["s"] == expected["none"] == {"times": [], "values": []}
+    later = {**asked, "start_time": RANGE["end_time"], "end_time": "2100-01-01 00:00:00", "before": 1}
+    body = await (await post(rig, PLAIN, "get_mosaic_chart", **later)).read()
+    head = msgspec.json.decode(body[16 : 16 + int.from_bytes(body[8:12], "little")])
+    result = await rig.call("get_mosaic_chart", "viewer", object_id=1, **later)
+    assert head["before"] == result["before"]
+    assert {"T", "on"} <= head["before"].keys() <= {"T", "é", "on"}
 
 
 async def test_queries_as_arrow(rig: Rig) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from api_rig import Rig, open_rig
 
+from terrazzo.api.operations.event_handling import handovers as shifts
 from terrazzo.database.tables.events import EVENT, HANDOVER, LABEL
 from terrazzo.events import handovers
 from terrazzo.times import DAY_US, now_us
@@ -69,6 +70,32 @@ async def test_a_handover_keeps_what_was_open_and_done(rig: Rig) -> None:
     assert [each["id"] for each in listed] == [written["id"]]
     audited = (await rig.call("get_audit_list", where_and=[["entity", "=", "handover"]]))["data"]
     assert [each["action"] for each in audited] == ["create"]
+
+
+async def test_what_was_done_stands_by_when_it_was_done(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shifts, "MOST_ENTRIES", 3)
+    now = now_us()
+    said = {"object_id": 1, "terminal_id": "t", "label_en": "", "label_cn": "", "value": "", "company_id": 1}
+    event = {**said, "extension_key": "", "extension_value": ""}
+    label = {**said, "project_id": 1, "class_id": "c", "reference": "", "created": now - DAY_US}
+    minutes = 60_000_000
+    done = [  # raised later and later, and done in another order
+        {"code": "A", "acknowledged_at": now - 5 * minutes},
+        {"code": "B", "acknowledged_at": now - 90 * minutes, "cleared_at": now - minutes},
+        {"code": "C", "cleared_at": now - 40 * minutes},
+        {"code": "D", "acknowledged_at": now - 20 * minutes},
+        {"code": "E", "cleared_at": now - 30 * minutes},
+    ]
+    async with rig.platform.metadata.database.writing() as connection:
+        for place, values in enumerate(done):
+            state = {"state": "cleared" if "cleared_at" in values else "acknowledged"}
+            await connection.execute(EVENT.insert().values(event | state | values | {"created": now - (99 - place)}))
+            closed = {"code": values["code"], "close_at": now - (place + 1) * minutes}
+            await connection.execute(LABEL.insert().values(label | closed | {"opened_at": now - (99 - place)}))
+    shift = await rig.call("get_shift", "viewer", hours=8)
+    assert shift["handled_events"] == 5
+    assert [each["code"] for each in shift["handled"]] == ["B", "A", "D"]
+    assert [each["code"] for each in shift["closed"]] == ["A", "B", "C"]
 
 
 async def test_companies_do_not_see_each_others(rig: Rig) -> None:

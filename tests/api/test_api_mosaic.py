@@ -329,6 +329,27 @@ async def test_a_chart_keeps_every_minimum_and_maximum(rig: Rig) -> None:
         assert (min(shown), max(shown)) == (min(expected), max(expected))
 
 
+async def test_a_chart_tells_what_a_late_curve_was_before(rig: Rig) -> None:
+    object_id = await fill(rig)
+    records = [mosaic(object_id, 1, T=1, L=5.5, S="on", B=True), mosaic(object_id, 2, L=6, F=3, N="text")]
+    late = [mosaic(object_id, second, T=second, F=4) for second in range(1_000, 2_000)]
+    await rig.services.store.append([*records, *late, mosaic(object_id, 1_500, L=7)])
+    asked = {"object_id": object_id, "keys": ["T", "L", "S", "B", "F", "none"], "points": 100}
+    span = {"start_time": at(1_000), "end_time": at(1_999)}
+    assert "before" not in await rig.call("get_mosaic_chart", **asked, **span)
+    chart = await rig.call("get_mosaic_chart", **asked, **span, before=1)
+    assert chart["before"] == {
+        "L": {"time": (START + 2 * SECOND) // 1000, "value": 6.0},
+        "B": {"time": (START + SECOND) // 1000, "value": 1.0},
+    }, "T and F begin with the range, S is a text, and none has never been"
+    assert chart["data"]["L"]["values"] == [7.0]
+    later = await rig.call("get_mosaic_chart", **asked, start_time=at(2), end_time=at(900), before=1)
+    assert later["before"]["T"]["value"] == 1.0
+    assert "L" not in later["before"], "it has a value where the range begins"
+    first = await rig.call("get_mosaic_chart", **asked, start_time=at(0), end_time=at(3), before=1)
+    assert first["before"] == {}
+
+
 async def test_a_chart_of_a_terminals_points(rig: Rig) -> None:
     await rig.add_terminal("t1")
     records = [Record("g/t1/r", START, b'{"a": {"b": 1}}'), Record("g/t1/a", START + SECOND, b'{"a.b": true}')]

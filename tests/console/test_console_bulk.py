@@ -134,6 +134,10 @@ def test_a_shift_is_handed_over_in_writing_and_on_paper(admin: Tab, plant: DemoP
     page.get_by_label("Shift since").select_option("72")
     expect(page.get_by_role("region", name="Still open")).to_contain_text("Jam")
     expect(page.get_by_role("region", name="Done")).to_contain_text(re.compile(r"[1-9]\d* events handled"))
+    shift = plant.call("get_shift", hours=72)
+    first = shift["handled"][0]
+    when = max(first["acknowledged_at"] or "", first["cleared_at"] or "")
+    expect(page.get_by_role("region", name="Done").get_by_role("listitem").first).to_contain_text(when)
     page.get_by_label("Notes").fill("Valve 3 is shut.\n\u003cb\u003e not bold \u003c/b\u003e")
     page.emulate_media(media="print")
     expect(page.get_by_role("region", name="Still open")).to_be_visible()

@@ -372,6 +372,18 @@ def test_the_audit_log_says_who_changed_what(admin: Tab, plant: DemoPlant) -> No
     expect(dialog.get_by_role("row").filter(has_text="description")).to_contain_text("moved to <i>hall 2</i>")
 
 
+def test_days_are_typed_in_the_language_of_the_page(admin: Tab) -> None:
+    admin.run("localStorage.setItem('terrazzo-language', 'zh')")
+    admin.open("?zh#/audit")
+    start = admin.page.get_by_label("起始日期")
+    for typed, day in (("2026年3月1日", "2026-03-01"), ("2026/3/2", "2026-03-02"), ("3月", "3月")):
+        start.fill(typed)
+        start.press("Tab")
+        expect(start).to_have_value(day)
+    assert start.evaluate("(each) => each.validationMessage").startswith("请按年、月、日")
+    admin.page.wait_for_url(re.compile("start=2026-03-02"))
+
+
 def test_clients_subscriptions_and_what_is_retained(admin: Tab, plant: DemoPlant) -> None:
     admin.open("#/broker")
     expect(admin.page.get_by_role("row").filter(has_text="demo-chiller-1")).to_contain_text("MQTT")

@@ -21,7 +21,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories import name_column
-from terrazzo.metadata.repositories.name_column import _Piece, part_of_name
+from terrazzo.metadata.repositories.name_column import _joined, _Piece, parts_of_names
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 
 NAMES = ("Pump 0777", "pump 77", "PUMP", "Pümp 0777", "PÜMP", "a%b_c", "a\\b", "ab", "Ölpumpe", "x", "07", "K", "K")
@@ -32,6 +32,11 @@ SQLITE = pytest.mark.parametrize("kind", ["sqlite"])  # PostgreSQL has trigrams
 
 def like(pattern: str, *more: tuple[str, str, Any]) -> Conditions:
     return Conditions(all_of=[("name", "like", pattern), *more])
+
+
+def searched(pattern: str, *more: tuple[str, str, Any]) -> Conditions:
+    """As a person's search has it."""
+    return Conditions(all_of=more, any_of=[("uid", "like", pattern), ("name", "like", pattern)])
 
 
 async def fill(stand: Stand) -> None:
@@ -54,7 +59,9 @@ async def test_the_same_as_the_database_alone_has(stand: Stand, monkeypatch: pyt
     terminals = stand.entities.terminals
     for actor in (ROOT, stand.first):
         for pattern in PATTERNS:
-            for conditions in (like(pattern), like(pattern, ("type", "=", "Other")), like(pattern, ("id", ">", 3))):
+            other, later = ("type", "=", "Other"), ("id", ">", 3)
+            either = (searched(pattern), searched(pattern, other), searched("%t1%", later))
+            for conditions in (like(pattern), like(pattern, other), like(pattern, later), *either):
                 for order in (None, ("name", True)):
                     for size, index in ((3, 2), (100, 1)):
                         asked_for: dict[str, Any] = {"page_size": size, "page_index": index, "order_by": order}
@@ -77,6 +84,8 @@ async def test_what_is_made_renamed_and_deleted_is_followed(
         assert await found(stand, stand.first, "%NEW one%") == [f"n{each}" for each in range(number + 1)]
     await terminals.update(stand.first, "n3", {"name": "other"})
     await terminals.delete(stand.first, "n4")
+    page = await terminals.page(stand.first, conditions=searched("%N7%"), page_size=100)
+    assert [row["uid"] for row in page.rows] == ["n7"]
     await TerminalBatches(terminals).delete(stand.first, ["n5"])
     assert await found(stand, stand.first, "%new%") == ["n0", "n1", "n2", "n6", "n7"]
     assert await found(stand, stand.first, "%othe%") == ["n3"]
@@ -147,13 +156,14 @@ async def test_no_row_is_looked_at_that_can_not_fit(database: Database, kind: st
         await connection.execute(TERMINAL.table.insert(), rows)
     for actor in (ROOT, stand.first):
         for order in (None, ("name", False), ("created", True)):
-            with asked() as statements:
-                page = await stand.entities.terminals.page(actor, conditions=like("%n0077%"), order_by=order)
-            assert page.total == 10
-            async with database.reading() as connection:
-                for statement, parameters in statements:
-                    if "json_group_array" not in statement:  # that reads the names
-                        assert "terminal" not in await scans(connection, kind, statement, parameters), statement
+            for conditions, total in ((like("%n0077%"), 10), (searched("%T77%"), 11), (searched("%N0077%"), 10)):
+                with asked() as statements:
+                    page = await stand.entities.terminals.page(actor, conditions=conditions, order_by=order)
+                assert page.total == total
+                async with database.reading() as connection:
+                    for statement, parameters in statements:
+                        if "json_group_array" not in statement:  # that reads the names
+                            assert "terminal" not in await scans(connection, kind, statement, parameters), statement
 
 
 TEXTS = st.text(
@@ -161,14 +171,40 @@ TEXTS = st.text(
 )
 
 
-@given(st.lists(TEXTS, max_size=12), st.lists(TEXTS, min_size=1, max_size=3))
-def test_every_name_that_fits_may_fit(names: list[str], patterns: list[str]) -> None:
-    piece = _Piece(range(len(names)), names)
-    part = part_of_name(Conditions(all_of=[("name", "like", pattern) for pattern in patterns]))
-    may_fit = list(piece.found(part)) if part else list(range(len(names)))
-    assert len(set(may_fit)) == len(may_fit)
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=12), st.lists(TEXTS, min_size=1, max_size=3), st.booleans())
+def test_every_name_that_fits_may_fit(names: list[tuple[str, str]], patterns: list[str], is_any: bool) -> None:
+    piece = _Piece(range(len(names)), [_joined(each) for each in names])
+    columns = ("name", "uid")
+    wanted = [(columns[number % 2 if is_any else 0], "like", each) for number, each in enumerate(patterns)]
+    conditions = Conditions(any_of=wanted) if is_any else Conditions(all_of=wanted)
+    parts = parts_of_names(conditions, columns)
+    may_fit = {each for part in parts for each in piece.found(part)} if parts else set(range(len(names)))
     with sqlite3.connect(":memory:") as connection:
-        for number, name in enumerate(names):
-            escaped = (pattern.replace("\\", "\\\\") for pattern in patterns)
-            fits = [connection.execute("SELECT ? LIKE ? ESCAPE '\\'", (name, each)).fetchone()[0] for each in escaped]
-            assert number in may_fit or not all(fits)
+        for number, pair in enumerate(names):
+            named = dict(zip(columns, pair, strict=True))
+            fits = [
+                connection.execute(
+                    "SELECT ? LIKE ? ESCAPE '\\'", (named[column], each.replace("\\", "\\\\"))
+                ).fetchone()
+                for column, _, each in wanted
+            ]
+            found = [each for (each,) in fits]
+            assert number in may_fit or not (any(found) if is_any else all(found))
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=12))
+def test_a_record_is_found_once_for_each_part(part: str, names: list[str]) -> None:
+    parts = parts_of_names(Conditions(all_of=[("name", "like", f"%{part}%")]), ["name"])
+    for each in parts:
+        found = list(_Piece(range(len(names)), names).found(each))
+        assert len(set(found)) == len(found)
+
+
+def test_what_else_may_fit_is_not_looked_for_in_names() -> None:
+    columns = ("name", "uid")
+    other = [("name", "like", "%a%"), ("type", "=", "x")]
+    assert parts_of_names(Conditions(any_of=other), columns) == []
+    assert parts_of_names(Conditions(any_of=[("name", "like", "%a%"), ("uid", "like", "%_%")]), columns) == []
+    assert parts_of_names(Conditions(any_of=[("uid", "like", f"%{each}%") for each in range(9)]), columns) == []
+    assert parts_of_names(Conditions(all_of=[("uid", "like", "%ab%")], any_of=other), columns) == [b"ab"]
+    assert parts_of_names(Conditions(), columns) == []

@@ -12,6 +12,7 @@ import msgspec
 from sim_disk import PowerFailed, SimDisk
 
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Page, Record, RecordsTooLarge, StoreFull, StoreStats
+from terrazzo.times import LATEST_US
 
 _PIECE = 100
 
@@ -98,10 +99,10 @@ class SimStore:
         return bounded(self._found(series, 0, 2**62, keys)[::-1][:limit], most_bytes)
 
     async def latest_each(
-        self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE
+        self, series: str, keys: Sequence[str], *, until_us: int = LATEST_US, most_bytes: int = ANY_SIZE
     ) -> Mapping[str, Record]:
         """By name."""
-        newest = {key: self._found([series], 0, 2**62, [key])[-1:] for key in keys}
+        newest = {key: self._found([series], 0, until_us, [key])[-1:] for key in keys}
         found = {key: records[0] for key, records in newest.items() if records}
         bounded(list(set(found.values())), most_bytes)
         return found

@@ -23,8 +23,8 @@ class MosaicOracle(Oracle):
     def latest_with(self, series: Sequence[str], limit: int, keys: Sequence[str]) -> list[Record]:
         return self._every(series, 0, 2**62, keys)[::-1][:limit]
 
-    def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
-        newest = {key: self.latest_with([series], 1, [key]) for key in keys}
+    def latest_each(self, series: str, keys: Sequence[str], until_us: int = 2**62) -> dict[str, Record]:
+        newest = {key: self._every([series], 0, until_us, [key])[-1:] for key in keys}
         return {key: records[0] for key, records in newest.items() if records}
 
     def first_after_with(self, series: Sequence[str], time_us: int, keys: Sequence[str]) -> Record | None:

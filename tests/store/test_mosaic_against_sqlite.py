@@ -45,7 +45,7 @@ buckets = st.sampled_from([1, 1_000_000, 60_000_000, HOUR, 7_000_000_000, 2 * HO
 origins = st.sampled_from([0, 1, -HOUR // 2, T0, T0 + HOUR])
 questions = st.one_of(
     st.tuples(st.just("latest"), name, keys, st.integers(1, 9)),
-    st.tuples(st.just("latest_each"), name, keys),
+    st.tuples(st.just("latest_each"), name, keys, times),
     st.tuples(st.just("first_after"), name, keys, times),
     st.tuples(st.just("page"), name, keys, times, times, st.integers(0, 9), st.integers(1, 9)),
     st.tuples(st.just("scan"), name, st.one_of(st.just([]), keys), times, times),
@@ -143,8 +143,10 @@ async def ask_latest(store, oracle, name, keys, limit) -> None:
     assert await store.latest([name], limit, keys=keys) == oracle.latest_with([name], limit, keys)
 
 
-async def ask_latest_each(store, oracle, name, keys) -> None:
+async def ask_latest_each(store, oracle, name, keys, until_us) -> None:
     assert await store.latest_each(name, keys) == oracle.latest_each(name, keys)
+    before = await store.latest_each(name, keys, until_us=until_us)
+    assert before == oracle.latest_each(name, keys, until_us)
 
 
 async def ask_first_after(store, oracle, name, keys, time_us) -> None:

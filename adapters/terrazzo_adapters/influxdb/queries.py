@@ -141,13 +141,15 @@ async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequen
     return await _newest(server, sources(series, 0, LATEST_US, keys), offset=0, limit=limit) if limit > 0 else []
 
 
-async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
-    """For each name the newest record that carries it: one of the newest of all as a rule, else it is looked for."""
-    found = await _carriers(server, series, keys) if series.startswith("m/") else {}
+async def latest_each(server: Server, series: str, keys: Sequence[str], until_us: int) -> dict[str, Record]:
+    """For each name the newest record that carries it, of those that are not later than ``until_us``: one of the newest
+    of all as a rule, else it is looked for."""
+    is_of_all = until_us >= LATEST_US and series.startswith("m/")
+    found = await _carriers(server, series, keys) if is_of_all else {}
     keys = [key for key in keys if key not in found]
     for begin in range(0, len(keys), _STATEMENTS_A_REQUEST):
         some = keys[begin : begin + _STATEMENTS_A_REQUEST]
-        asked = [(key, source) for key in some for source in sources([series], 0, LATEST_US, [key])]
+        asked = [(key, source) for key in some for source in sources([series], 0, until_us, [key])]
         statements = [_rows_of(source, source.start_us, source.end_us, _around(0, 1)) for _, source in asked]
         answers = await server.query_each(statements) if statements else []
         for (key, source), rows in zip(asked, answers, strict=True):

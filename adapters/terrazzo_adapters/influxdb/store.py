@@ -168,9 +168,11 @@ class InfluxStore:
         """The newest ``limit`` records of all the series together."""
         return bounded(await self._ask(queries.latest(self._server, series, limit, keys)), most_bytes)
 
-    async def latest_each(self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE) -> dict[str, Record]:
-        """For each name the newest record that carries it."""
-        found = await self._ask(queries.latest_each(self._server, series, keys))
+    async def latest_each(
+        self, series: str, keys: Sequence[str], *, until_us: int = queries.LATEST_US, most_bytes: int = ANY_SIZE
+    ) -> dict[str, Record]:
+        """For each name the newest record that carries it, of those that are not later than ``until_us``."""
+        found = await self._ask(queries.latest_each(self._server, series, keys, until_us))
         bounded([*found.values()], most_bytes)
         return found
 

@@ -20,6 +20,7 @@ from terrazzo.ports.store import (
     Record,
     Undivided,
 )
+from terrazzo.times import LATEST_US
 from terrazzo_adapters.keyvalue.notes import read_notes
 from terrazzo_adapters.rocksdb import reads
 
@@ -55,9 +56,11 @@ class Queries(ABC):
         """The newest ``limit`` records of the series together."""
         return await self._read(reads.latest, series, limit, frozenset(keys), most_bytes)
 
-    async def latest_each(self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE) -> dict[str, Record]:
-        """For each name the newest record that carries it."""
-        return await self._read(reads.latest_each, series, frozenset(keys), most_bytes)
+    async def latest_each(
+        self, series: str, keys: Sequence[str], *, until_us: int = LATEST_US, most_bytes: int = ANY_SIZE
+    ) -> dict[str, Record]:
+        """For each name the newest record that carries it, of those that are not later than ``until_us``."""
+        return await self._read(reads.latest_each, series, frozenset(keys), until_us, most_bytes)
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         """The first record strictly later than ``time_us``."""

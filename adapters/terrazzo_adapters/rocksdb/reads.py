@@ -71,12 +71,16 @@ def _taken(pieces: Iterable[sealed.Piece], series: str, most_bytes: int) -> list
     return records
 
 
-def latest_each(view: View, series: str, keys: Set[str], most_bytes: int = ANY_SIZE) -> dict[str, Record]:
-    """For each name the newest record that carries it."""
+def latest_each(
+    view: View, series: str, keys: Set[str], until_us: int = LATEST_US, most_bytes: int = ANY_SIZE
+) -> dict[str, Record]:
+    """For each name the newest record that carries it, of those that are not later than ``until_us``."""
+    if until_us < 0:
+        return {}
     each: dict[str, Record] = {}
     wanted = set(keys)
     for series_id in series_ids(view, [series]).values():
-        for time_us, body in _newest_carrying(view, series_id, wanted):
+        for time_us, body in _newest_carrying(view, series_id, wanted, min(until_us, LATEST_US)):
             hits = wanted & parse_points(body).keys()
             most_bytes -= len(body) if hits else 0
             if most_bytes < 0:
@@ -86,22 +90,22 @@ def latest_each(view: View, series: str, keys: Set[str], most_bytes: int = ANY_S
     return each
 
 
-def _newest_carrying(view: View, series_id: int, wanted: Set[str]) -> Iterator[tuple[int, bytes]]:
+def _newest_carrying(view: View, series_id: int, wanted: Set[str], until_us: int) -> Iterator[tuple[int, bytes]]:
     """Times and bodies of records, newest first, as long as there is a name in ``wanted``.
 
     Segments and hours without such names are left out.
     """
-    rows = _rows_down(view, series_id, wanted)
-    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, keys=wanted, wanted=len(wanted))
+    rows = _rows_down(view, series_id, wanted, until_us)
+    found = sealed.down(view, series_id, 0, until_us, rows=rows, keys=wanted, wanted=len(wanted))
     while wanted and (each := next(found, None)) is not None:
         yield int.from_bytes(each[0][:8]), each[1]
 
 
-def _rows_down(view: View, series_id: int, wanted: Set[str]) -> Iterator[OrderedBody]:
+def _rows_down(view: View, series_id: int, wanted: Set[str], until_us: int) -> Iterator[OrderedBody]:
     """Records that are not sealed, newest first, without hours that carry none of ``wanted``, which may shrink."""
-    for hour in walk_hours(view, series_id, 0, LATEST_US, backwards=True):
+    for hour in walk_hours(view, series_id, 0, until_us, backwards=True):
         if hour.tally is None or not wanted.isdisjoint(hour.tally.names):
-            yield from blocks.down(view, series_id, *hour.cut(0, LATEST_US))
+            yield from blocks.down(view, series_id, *hour.cut(0, until_us))
 
 
 def first_after(view: View, series: Sequence[str], time_us: int, keys: Set[str] = ALL) -> Record | None:

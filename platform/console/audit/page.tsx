@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "terrazzo-client";
 import { Dialog, Empty, Head, Name } from "../parts/basics.tsx";
+import { DayField } from "../parts/day-field.tsx";
 import { ExportButton } from "../parts/export.tsx";
 import { orderBy, RecordList } from "../parts/list.tsx";
 import type { Column, Order } from "../parts/table.tsx";
@@ -85,12 +86,8 @@ function Filters() {
         ))}
       </select>
       <input aria-label={t(w.record)} placeholder={t(w.record)} maxLength={96} value={query.get("uid") ?? ""} onChange={set("uid")} />
-      <label class="line dim">
-        {t(w.start)} <input type="date" value={query.get("start") ?? ""} onChange={set("start")} />
-      </label>
-      <label class="line dim">
-        {t(w.end)} <input type="date" value={query.get("end") ?? ""} onChange={set("end")} />
-      </label>
+      <DayField label={t(w.start)} value={query.get("start") ?? ""} onChange={(start) => replaceQuery({ start })} />
+      <DayField label={t(w.end)} value={query.get("end") ?? ""} onChange={(end) => replaceQuery({ end })} />
       {query.get("batch") && (
         <button class="small" onClick={() => replaceQuery({ batch: "" })}>
           {`${t(w.batch)} ✕`}

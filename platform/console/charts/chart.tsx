@@ -1,10 +1,11 @@
 /** A chart with its tools: ranges, zoom and pan, live tail, comparison, values as a table, files. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../parts/basics.tsx";
+import { healed } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { language, t } from "../words/words.ts";
 import { cursor } from "./cursor.ts";
-import { EMPTY, indexAt, type Curve } from "./curve.ts";
+import { EMPTY, lead, valueAt, type Curve } from "./curve.ts";
 import { ChartData, type ChartSource } from "./data.ts";
 import { keepFile, picture } from "./export.ts";
 import { listen } from "./gestures.ts";
@@ -42,7 +43,7 @@ const SPANS: [ms: number, isDays: boolean][] = [
   [365 * 24 * HOUR_MS, true],
 ];
 const COLORS = 6;
-const NO_LINE: Line = { curve: EMPTY, color: "transparent", axis: 0, isFaint: false, isStepped: false, shiftMs: 0 }; // axes without curves
+const NO_LINE: Line = { curve: EMPTY, color: "transparent", axis: 0, isFaint: false, isStepped: false, shiftMs: 0, until: 0 }; // axes without curves
 const HEIGHT = 300;
 const NEAR_PX = 5;
 const MARKS_NAMED = 3;
@@ -50,7 +51,7 @@ const MARKS_NAMED = 3;
 export function Chart(props: ChartProps) {
   const { variables, view, isBare = false } = props;
   const host = useRef<HTMLDivElement>(null);
-  const [, redraw] = useState(0);
+  const [turn, redraw] = useState(0);
   const [error, setError] = useState<unknown>(null);
   const model = useRef<Model | null>(null);
   useEffect(() => {
@@ -63,11 +64,11 @@ export function Chart(props: ChartProps) {
   return (
     <div class="chart-box">
       {!isBare && <Tools {...props} model={now} />}
-      <Legend {...props} model={now} />
+      <Legend {...props} model={now} turn={turn} />
       <div ref={host} class="chart" style={{ height: `${props.height ?? HEIGHT}px` }} tabIndex={0} role="group" aria-label={props.title} title={isBare ? undefined : t(w.keys)} />
       {error !== null && <Problem error={error} retry={() => now?.again()} />}
       {!variables.length && <p class="dim">{t(w.noKeys)}</p>}
-      {view.table && now && <Values variables={variables} view={view} model={now} />}
+      {view.table && now && <Values variables={variables} view={view} model={now} turn={turn} />}
     </div>
   );
 }
@@ -85,6 +86,7 @@ class Model {
   private followed = "";
   private unfollow: (() => void) | undefined;
   private isMoving = false;
+  private hasFailed = false;
   private hasNews = false; // values that the legend does not say yet
   private readonly line = document.createElement("div");
   private readonly chosen = document.createElement("div");
@@ -97,6 +99,7 @@ class Model {
     this.redraw = redraw;
     this.shown = rangeOf(props.view);
     const onChange = (error?: unknown): void => {
+      this.hasFailed = error !== undefined;
       onError(error ?? null);
       this.schedule();
       this.redraw();
@@ -116,11 +119,13 @@ class Model {
     resized.observe(host);
     const themed = new MutationObserver(() => this.remake());
     themed.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "lang"] });
-    this.stops.push(() => resized.disconnect(), () => themed.disconnect());
+    const back = healed.subscribe(() => this.hasFailed && this.again());
+    this.stops.push(() => resized.disconnect(), () => themed.disconnect(), back);
   }
 
-  /** Takes over what is wanted. */
+  /** Takes over what is wanted; what it has itself asked to be said again is drawn already. */
   show(props: ChartProps): void {
+    if (props === this.props && this.plot) return;
     this.props = props;
     if (!this.isMoving) this.shown = rangeOf(props.view);
     this.follow();
@@ -147,15 +152,20 @@ class Model {
 
   /** The value of a variable at an instant, or the newest one of the view. */
   valueAt(key: string, at: number | null): number | null {
-    const { times, values } = this.data.curve(key);
     const newest = this.props.view.live ? Infinity : this.shown.to;
-    return values[indexAt(times, at ?? newest)] ?? null;
+    return valueAt(this.data.curve(key), at ?? newest);
+  }
+
+  /** Whether what a curve was before its first point is drawn. */
+  get hasLead(): boolean {
+    const { hidden } = this.props.view;
+    const to = Math.min(this.shown.to, clock.now.peek());
+    return this.keys.some((key) => !hidden.includes(key) && lead(this.data.curve(key), this.shown.from, to) !== null);
   }
 
   /** The value a week before. */
   valueBefore(key: string, at: number | null): number | null {
-    const { times, values } = this.before.curve(key);
-    return values[indexAt(times, (at ?? this.shown.to) - WEEK_MS)] ?? null;
+    return valueAt(this.before.curve(key), (at ?? this.shown.to) - WEEK_MS);
   }
 
   /** What happened so near to an instant that a pointer there means it. */
@@ -293,6 +303,7 @@ class Model {
       isFaint: shiftMs > 0,
       isStepped: each.stateName !== undefined,
       shiftMs,
+      until: clock.now.peek(),
     });
     const lines = shown.map(({ each, index }) => line(this.data, index, each, 0));
     if (!lines.length) return [NO_LINE];
@@ -416,7 +427,8 @@ async function keepPicture(title: string, variables: ChartVariable[], model: Mod
   keepFile(await picture(model.canvas, head, legend, read("--card"), read("--text")), `${title}.png`);
 }
 
-function Legend({ variables, view, onView, model, isBare }: PartProps) {
+/** `turn` rises with what the model has to say, which no other property tells. */
+function Legend({ variables, view, onView, model, isBare }: PartProps & { turn: number }) {
   const at = cursor.value;
   const range = model?.shown ?? rangeOf(view);
   const isWithin = at !== null && at >= range.from && at <= range.to;
@@ -439,6 +451,7 @@ function Legend({ variables, view, onView, model, isBare }: PartProps) {
           {view.compare && <Before variable={each} value={model?.valueBefore(each.key, isWithin ? at : null) ?? null} />}
         </button>
       ))}
+      {model?.hasLead && <span class="dim">{t(w.lead)}</span>}
       {isWithin && <Marks marks={model?.marksAt(at) ?? []} />}
       {!isBare && (
         <span class="dim legend-time">

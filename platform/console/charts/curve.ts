@@ -6,6 +6,8 @@ export interface Curve {
   values: number[];
   /** The last point is no measurement: the value before it still holds. */
   isHeld?: boolean;
+  /** What it was before the range that was loaded, where it begins later. */
+  before?: { time: number; value: number };
 }
 
 export const EMPTY: Curve = { times: [], values: [] };
@@ -87,7 +89,22 @@ export function held(curve: Curve, newest: Newest | null, from: number, to: numb
   const last = curve.times.at(-1);
   if (!newest || newest.since > (last ?? from) || to <= (last ?? from)) return curve;
   const begin = last === undefined ? [from] : [];
-  return { times: [...curve.times, ...begin, to], values: [...curve.values, ...begin.map(() => newest.value), newest.value], isHeld: true };
+  return { ...curve, times: [...curve.times, ...begin, to], values: [...curve.values, ...begin.map(() => newest.value), newest.value], isHeld: true };
+}
+
+/**
+ * Where and as what a curve is drawn before its first point, within `from` and `to`: it was so before the range, and
+ * nothing is known of it since. Null: nowhere.
+ */
+export function lead({ times, before }: Curve, from: number, to: number): { from: number; to: number; value: number } | null {
+  if (!before) return null;
+  const [begin, end] = [Math.max(from, before.time), Math.min(to, times[0] ?? Infinity)];
+  return begin < end ? { from: begin, to: end, value: before.value } : null;
+}
+
+/** The value at or before an instant, what was before the range among them; null: none is known. */
+export function valueAt({ times, values, before }: Curve, at: number): number | null {
+  return values[indexAt(times, at)] ?? (before && at >= before.time ? before.value : null);
 }
 
 /** What is measured earlier than a value was held ends that there. */
@@ -105,15 +122,17 @@ function endHeld(curve: Curve, at: number): void {
 export function forget(curve: Curve, before: number): void {
   const count = countBefore(curve.times, before) - 1;
   if (count < 1) return;
+  delete curve.before;
   curve.times.splice(0, count);
   curve.values.splice(0, count);
 }
 
-/** Lowest and highest value of a range, with the points that lead into it and out of it; null without any. */
+/** Lowest and highest value of a range, with what leads into it and out of it; null without any. */
 export function extremes(curve: Curve, from: number, to: number): [number, number] | null {
   const begin = Math.max(0, countBefore(curve.times, from) - 1);
   const end = Math.min(curve.times.length, countBefore(curve.times, to) + 1);
-  let [low, high] = [Infinity, -Infinity];
+  const before = lead(curve, from, to)?.value;
+  let [low, high] = before === undefined ? [Infinity, -Infinity] : [before, before];
   for (let index = begin; index < end; index += 1) {
     const value = curve.values[index] as number;
     if (value < low) low = value;
@@ -126,9 +145,9 @@ export function extremes(curve: Curve, from: number, to: number): [number, numbe
 export function gapMs(times: readonly number[]): number {
   if (times.length < 8) return Infinity;
   const stride = Math.max(1, Math.floor(times.length / 500));
-  const distances: number[] = [];
-  for (let index = 1; index < times.length; index += stride) distances.push((times[index] as number) - (times[index - 1] as number));
-  distances.sort((a, b) => a - b);
+  const distances = new Float64Array(Math.ceil((times.length - 1) / stride)); // which sorts by itself, ten times as quickly
+  for (let index = 1, n = 0; index < times.length; index += stride, n += 1) distances[n] = (times[index] as number) - (times[index - 1] as number);
+  distances.sort();
   const usual = distances[Math.floor(distances.length * 0.9)] as number;
   return Math.max(usual * 5, 1000);
 }

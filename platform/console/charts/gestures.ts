@@ -54,8 +54,9 @@ class Pointers {
     const plot = this.target.plot();
     if (!plot) return;
     const left = this.left(event);
-    cursor.value = left >= 0 && left <= plot.area.width ? plot.instantAt(left) : null;
     const before = this.places.get(event.pointerId);
+    // what is dragged keeps its instant under the pointer: there is nothing new to read
+    if (before === undefined || this.chosenFrom !== null) cursor.value = left >= 0 && left <= plot.area.width ? plot.instantAt(left) : null;
     if (before === undefined) return;
     if (this.chosenFrom !== null) {
       this.target.onChoose([Math.min(this.chosenFrom, left), Math.max(this.chosenFrom, left)]);

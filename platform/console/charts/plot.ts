@@ -1,6 +1,7 @@
 /** Draws curves on axes of time and values: uPlot for axes and canvas, own paths, which thin out to the pixels there are. */
 import uPlot from "uplot";
-import { countBefore, extremes, gapMs, type Curve } from "./curve.ts";
+import { extremes, gapMs, lead, type Curve } from "./curve.ts";
+import { drawPath } from "./path.ts";
 import { ticks } from "./time-axis.ts";
 import { numberText, roomy, roundValues } from "./value-axis.ts";
 import type { Range } from "./window.ts";
@@ -13,6 +14,8 @@ export interface Line {
   isFaint: boolean;
   isStepped: boolean;
   shiftMs: number;
+  /** Up to when what it was before may be drawn: what comes later is not known. */
+  until: number;
 }
 
 /** What happened, on the axis: an instant, or a time until `to`. */
@@ -41,6 +44,7 @@ const NARROW_PX = 560; // below which there is one axis of values; the legend ha
 const TICK_PX = 64;
 const VALUE_PX = 44;
 const LINE_PX = 1.25;
+const LEAD_PX = 2; // broad and long of a dot, and half of what is between two
 const MOST_BROAD = 8; // lines; more are one pixel of the screen each, which is drawn in a tenth of the time where no GPU helps
 
 export class Plot {
@@ -51,6 +55,7 @@ export class Plot {
   private view: Range = { from: 0, to: 1 };
   private readonly frame: PlotFrame;
   private width: number;
+  private isThin = false;
 
   /** As many lines are drawn later, faint where these are. */
   constructor(host: HTMLElement, frame: PlotFrame, lines: readonly Line[]) {
@@ -63,7 +68,8 @@ export class Plot {
   /** Draws lines over a view; while it is moving as thin as can be, since each frame counts then. */
   draw(lines: readonly Line[], view: Range, marks: readonly Mark[], isMoving = false): void {
     this.lines = lines;
-    const width = isMoving || lines.length > MOST_BROAD ? 1 / (devicePixelRatio || 1) : LINE_PX;
+    this.isThin = isMoving || lines.length > MOST_BROAD;
+    const width = this.isThin ? 1 / (devicePixelRatio || 1) : LINE_PX;
     for (const each of this.uplot.series) each.width = width;
     this.marks = marks;
     this.view = view;
@@ -115,7 +121,7 @@ export class Plot {
       scales,
       axes: [this.timeAxis(), ...Array.from({ length: AXES }, (_, axis) => this.valueAxis(axis))],
       series: [{}, ...series] as uPlot.Series[],
-      hooks: { drawClear: [() => this.drawMarks()] },
+      hooks: { drawClear: [() => this.drawMarks(), () => this.drawLeads()] },
     };
   }
 
@@ -197,44 +203,12 @@ export class Plot {
     return { stroke, fill: null, clip: null, band: null, gaps: null, flags: 0 } as unknown as uPlot.Series.Paths;
   }
 
-  /** A line through the view: of each pixel's points the first, lowest, highest and last. */
   private trace(line: Line, path: Path2D): void {
-    const { times, values } = line.curve;
     const { left, top, width, height } = this.uplot.bbox;
     const [low, high] = this.reachOf(line.axis);
-    const from = this.view.from - line.shiftMs;
-    const to = this.view.to - line.shiftMs;
-    const perMs = width / (to - from);
-    const perUnit = height / (high - low);
-    const bottom = top + height;
+    const plane = { from: this.view.from - line.shiftMs, to: this.view.to - line.shiftMs, low, high, left, top, width, height };
     const gap = line.isStepped ? Infinity : this.gapOf(line.curve);
-    const end = Math.min(times.length, countBefore(times, to) + 1);
-    let index = Math.max(0, countBefore(times, from) - 1);
-    let [before, lastY] = [-Infinity, 0];
-    const yOf = (value: number): number => bottom - (value - low) * perUnit;
-    while (index < end) {
-      const at = times[index] as number;
-      const x = Math.round(left + (at - from) * perMs);
-      let value = values[index] as number;
-      const first = value;
-      let [lowest, highest] = [value, value];
-      const isApart = before === -Infinity || at - before > gap; // one left of the view is before, too
-      while (++index < end && Math.round(left + ((times[index] as number) - from) * perMs) === x) {
-        value = values[index] as number;
-        if (value < lowest) lowest = value;
-        if (value > highest) highest = value;
-      }
-      before = times[index - 1] as number;
-      if (isApart) path.moveTo(x, yOf(first));
-      else if (line.isStepped) path.lineTo(x, lastY);
-      path.lineTo(x, yOf(first) + (isApart && first === lowest && first === highest ? 0.01 : 0));
-      if (lowest !== highest) {
-        path.lineTo(x, yOf(lowest));
-        path.lineTo(x, yOf(highest));
-        path.lineTo(x, yOf(value));
-      }
-      lastY = yOf(value);
-    }
+    drawPath(line.curve, plane, { isStepped: line.isStepped, gapMs: gap, isCoarse: this.isThin }, path);
   }
 
   private gapOf(curve: Curve): number {
@@ -252,6 +226,29 @@ export class Plot {
 
   private scaleOf(axis: number): uPlot.Scale {
     return this.uplot.scales[`y${axis}`] as uPlot.Scale;
+  }
+
+  /** Dotted lines for what curves were before their first points. */
+  private drawLeads(): void {
+    const { ctx, bbox } = this.uplot;
+    const ratio = devicePixelRatio || 1;
+    const perMs = bbox.width / (this.view.to - this.view.from);
+    ctx.save();
+    ctx.lineWidth = LEAD_PX * ratio;
+    ctx.setLineDash([LEAD_PX * ratio, 2 * LEAD_PX * ratio]);
+    for (const { curve, color, axis, shiftMs, until } of this.lines) {
+      const found = lead(curve, this.view.from - shiftMs, Math.min(this.view.to - shiftMs, until));
+      if (!found) continue;
+      const [low, high] = this.reachOf(axis);
+      const y = Math.round(bbox.top + bbox.height * (1 - (found.value - low) / (high - low)));
+      const x = (at: number): number => bbox.left + (at + shiftMs - this.view.from) * perMs;
+      ctx.strokeStyle = color;
+      ctx.beginPath();
+      ctx.moveTo(x(found.from), y);
+      ctx.lineTo(x(found.to), y);
+      ctx.stroke();
+    }
+    ctx.restore();
   }
 
   /** Bars above the plot's area for what lasted, and lines through it for what happened. */

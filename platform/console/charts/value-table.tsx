@@ -51,8 +51,8 @@ function cellText(variable: ChartVariable | undefined, value: number | null): st
   return variable?.stateName?.(value) ?? numberText(value, variable?.decimals ?? null);
 }
 
-/** The values of the view as a table, the newest first. */
-export function Values({ variables, model, view }: { variables: ChartVariable[]; model: Valued; view: ChartView }) {
+/** The values of the view as a table, the newest first; another `turn`: the model has other curves. */
+export function Values({ variables, model, view }: { variables: ChartVariable[]; model: Valued; view: ChartView; turn: number }) {
   const columns = columnsOf(variables, model, view.compare);
   const rows = valueRows(columns.map((each) => each.curve), model.shown, ROWS_MAX).reverse();
   if (!rows.length) return <p class="dim">{t(w.noValues)}</p>;

@@ -25,5 +25,6 @@ export const w = words({
   newest: ["The newest {n} of the rows are shown.", "显示最新的 {n} 行。"],
   noValues: ["No values in this range.", "此范围内没有数值。"],
   noKeys: ["Choose a variable to draw its curve.", "请选择一个变量以绘制曲线。"],
+  lead: ["┄ the value from before; nothing has come since", "┄ 此前的值，其后没有新数据"],
   show: ["Show or hide {name}", "显示或隐藏 {name}"],
 });

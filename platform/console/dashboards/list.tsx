@@ -9,14 +9,14 @@ import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { addPage } from "./record.ts";
-import { w } from "./words.ts";
+import { categoryName, w } from "./words.ts";
 
 type Row = RowOf<Result<"get_dashboard_list">>;
 
 export function DashboardList() {
   const columns: Column<Row>[] = [
     { id: "name", title: t(common.name), sort: "name", width: 52, render: (row) => <a href={link(["dashboards", row.uid])}><Name text={row.name} /></a> },
-    { id: "category", title: t(w.category), sort: "category", width: 14, isMinor: true, render: (row) => <Name text={row.category} /> },
+    { id: "category", title: t(w.category), sort: "category", width: 14, isMinor: true, render: (row) => <Name text={categoryName(row.category)} /> },
     { id: "changed", title: t(w.changed), sort: "last_modified", width: 20, isMinor: true, render: (row) => <span class="dim">{row.last_modified}</span> },
   ];
   return (

@@ -1,4 +1,4 @@
-import { words } from "../words/words.ts";
+import { type Pair, t, words } from "../words/words.ts";
 
 export const w = words({
   title: ["Dashboards", "仪表盘"],
@@ -95,3 +95,11 @@ export const w = words({
   scd: ["States over a day", "一天内的状态变化"],
   ddc: ["Control: present value and commands", "控制：当前值与命令"],
 });
+
+const CATEGORIES: Readonly<Record<string, Pair>> = { pro: ["usual", "常用"] };
+
+/** What people call a category of dashboards; one that programs made up for themselves has its own name. */
+export function categoryName(category: string): string {
+  const known = Object.hasOwn(CATEGORIES, category) ? CATEGORIES[category] : undefined;
+  return known ? t(known) : category;
+}

@@ -106,8 +106,8 @@ function ShiftShown({ shift }: { shift: Shift }) {
         <Labels title={t(w.stillOpenLabels, { n: shift.open_labels })} rows={shift.labels} total={shift.open_labels} />
       </Card>
       <Card title={t(w.wasDone)} class="span6">
-        <Events title={t(w.handledEvents, { n: shift.handled_events })} rows={shift.handled} total={shift.handled_events} />
-        <Labels title={t(w.closedLabels, { n: shift.closed_labels })} rows={shift.closed} total={shift.closed_labels} />
+        <Events title={t(w.handledEvents, { n: shift.handled_events })} rows={shift.handled} total={shift.handled_events} isDone />
+        <Labels title={t(w.closedLabels, { n: shift.closed_labels })} rows={shift.closed} total={shift.closed_labels} isDone />
         <h3>{t(w.givenCommands, { n: shift.commands.length })}</h3>
         <ul class="plain-list">
           {shift.commands.map((each) => (
@@ -126,7 +126,12 @@ function named(each: { label_en: string; label_cn: string; code: string }): stri
   return (language.value === "zh" ? each.label_cn : each.label_en) || each.code;
 }
 
-function Events({ title, rows, total }: { title: string; rows: Shift["events"]; total: number }) {
+/** When an event was handled last, and how: what a shift did is told by when it did it. */
+function handling({ acknowledged_at: seen, cleared_at: over }: Shift["events"][number]): string {
+  return over && over >= (seen ?? "") ? `${over} ${t(w.cleared)}` : `${seen ?? ""} ${t(w.acknowledged)}`;
+}
+
+function Events({ title, rows, total, isDone = false }: { title: string; rows: Shift["events"]; total: number; isDone?: boolean }) {
   return (
     <>
       <h3>{title}</h3>
@@ -135,7 +140,7 @@ function Events({ title, rows, total }: { title: string; rows: Shift["events"]; 
           const severity = SEVERITIES[each.severity];
           return (
             <li key={each.id}>
-              <Tag kind={severity?.kind ?? "info"}>{severity ? t(severity.word) : each.severity}</Tag> <span class="dim nowrap">{each.created}</span>{" "}
+              <Tag kind={severity?.kind ?? "info"}>{severity ? t(severity.word) : each.severity}</Tag> <span class="dim nowrap">{isDone ? handling(each) : each.created}</span>{" "}
               <a href={link(["events"], { state: "all", event: String(each.id) })}>
                 <Name text={named(each)} />
               </a>{" "}
@@ -154,14 +159,14 @@ function Events({ title, rows, total }: { title: string; rows: Shift["events"]; 
   );
 }
 
-function Labels({ title, rows, total }: { title: string; rows: Shift["labels"]; total: number }) {
+function Labels({ title, rows, total, isDone = false }: { title: string; rows: Shift["labels"]; total: number; isDone?: boolean }) {
   return (
     <>
       <h3>{title}</h3>
       <ul class="plain-list">
         {rows.map((each) => (
           <li key={each.id}>
-            <span class="dim nowrap">{each.opened_at}</span> <Name text={named(each)} /> <Name text={each.terminal_id} mono />
+            <span class="dim nowrap">{isDone ? each.close_at : each.opened_at}</span> <Name text={named(each)} /> <Name text={each.terminal_id} mono />
           </li>
         ))}
       </ul>

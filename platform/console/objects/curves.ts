@@ -18,7 +18,7 @@ export function curvesOf(find: Find, newest: FindNewest = () => null): ChartSour
       const ask = async (objectId: string, wanted: string[]): Promise<void> => {
         const codes = wanted.map((key) => find(key).code);
         const times = { start_time: new Date(range.from).toISOString(), end_time: new Date(range.to).toISOString() };
-        const data = await curves({ object_id: objectId, keys: codes, points: range.points, ...times }, signal);
+        const data = await curves({ object_id: objectId, keys: codes, points: range.points, before: 1, ...times }, signal);
         const to = Math.min(range.to, clock.now.peek());
         for (const key of wanted) found[key] = held(data[find(key).code] ?? { times: [], values: [] }, newest(key), range.from, to);
       };

@@ -1,5 +1,6 @@
 /** The dashboards on an object, which show it in the place of their own; administrators put them there. */
 import { useState } from "preact/hooks";
+import { categoryName } from "../dashboards/words.ts";
 import { Card, Name, Problem } from "../parts/basics.tsx";
 import { FormDialog } from "../parts/forms.tsx";
 import { call, may, page, send } from "../shell/api.ts";
@@ -15,7 +16,7 @@ const w = words({
   add: ["Put one on it", "关联仪表盘"],
   dashboard: ["Dashboard", "仪表盘"],
   category: ["Category", "类别"],
-  categoryHint: ["Other programs ask for an object's dashboard by it; pro is usual.", "其他程序按类别查询对象的仪表盘；通常为 pro。"],
+  categoryHint: ["Other programs ask for an object's dashboard by it; pro is the usual one.", "其他程序按类别查询对象的仪表盘；常用的是 pro。"],
   added: ["The dashboard is on it", "仪表盘已关联"],
   remove: ["Take {name} off", "取消关联 {name}"],
 });
@@ -44,7 +45,7 @@ export function ObjectDashboards({ id }: { id: string }) {
               <Name text={each.name} />
             </a>
             <span class="dim">
-              <Name text={each.category} />
+              <Name text={categoryName(each.category)} />
             </span>
             {may("admin") && (
               <button class="plain small" aria-label={t(w.remove, { name: each.name.slice(0, 80) })} onClick={() => void remove(each.dashboard_id)}>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { append, countBefore, extremes, forget, gapMs, held, indexAt, thin, type Curve } from "../charts/curve.ts";
+import { append, countBefore, extremes, forget, gapMs, held, indexAt, lead, thin, valueAt, type Curve } from "../charts/curve.ts";
 
 function walk(count: number, seed: number): Curve {
   let state = seed;
@@ -80,4 +80,26 @@ test("what is not known to be the newest is not held", () => {
   assert.deepEqual(held(curve, { value: 6, since: 28 }, 20, 25), curve);
   assert.deepEqual(held(curve, null, 20, 30), curve);
   assert.deepEqual(held({ times: [], values: [] }, { value: 6, since: 28 }, 20, 25), { times: [], values: [] });
+});
+
+test("what a curve was before the range leads to its first point, and no further than is known", () => {
+  const before = { time: 500, value: 7 };
+  const curve: Curve = { times: [3000, 4000], values: [1, 2], before };
+  assert.deepEqual(lead(curve, 1000, 9000), { from: 1000, to: 3000, value: 7 });
+  assert.deepEqual(lead(curve, 0, 2000), { from: 500, to: 2000, value: 7 });
+  assert.equal(lead(curve, 3000, 9000), null);
+  assert.deepEqual(lead({ times: [], values: [], before }, 1000, 5000), { from: 1000, to: 5000, value: 7 });
+  assert.equal(lead({ times: [3000], values: [1] }, 1000, 5000), null);
+  assert.deepEqual([400, 500, 2999, 3000, Infinity].map((at) => valueAt(curve, at)), [null, 7, 7, 1, 2]);
+  assert.equal(valueAt({ times: [], values: [], before }, Infinity), 7);
+  assert.deepEqual(extremes(curve, 1000, 9000), [1, 7]);
+  assert.deepEqual(extremes(curve, 3000, 9000), [1, 2]);
+});
+
+test("what is held to now keeps what was before, and points that are forgotten take it along", () => {
+  const before = { time: 500, value: 7 };
+  assert.deepEqual(held({ times: [3000], values: [1], before }, { value: 1, since: 3000 }, 1000, 5000), { times: [3000, 5000], values: [1, 1], isHeld: true, before });
+  const curve: Curve = { times: [3000, 4000, 5000, 6000], values: [1, 2, 3, 4], before };
+  forget(curve, 5500);
+  assert.equal(curve.before, undefined);
 });

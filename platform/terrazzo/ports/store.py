@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import msgspec
 
 from terrazzo.durations import Durations
+from terrazzo.times import LATEST_US
 
 if TYPE_CHECKING:
     import numpy as np
@@ -233,11 +234,13 @@ class TimeSeriesStore(Protocol):
         """
 
     async def latest_each(
-        self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE
+        self, series: str, keys: Sequence[str], *, until_us: int = LATEST_US, most_bytes: int = ANY_SIZE
     ) -> Mapping[str, Record]:
         """For each of these names the newest record of the mosaic series that carries it; names without are absent.
 
-        ``most_bytes`` as in ``latest``.
+        Args:
+            until_us: of those that are not later.
+            most_bytes: as in ``latest``.
         """
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:

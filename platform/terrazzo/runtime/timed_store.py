@@ -25,6 +25,7 @@ from terrazzo.ports.store import (
     TimeSeriesStore,
     Undivided,
 )
+from terrazzo.times import LATEST_US
 
 QUERIES = (
     "notes",
@@ -118,10 +119,10 @@ class TimedStore:
             times.sum_s += took_s
 
     async def latest_each(
-        self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE
+        self, series: str, keys: Sequence[str], *, until_us: int = LATEST_US, most_bytes: int = ANY_SIZE
     ) -> Mapping[str, Record]:
         with self._timed("latest_each"):
-            return await self._store.latest_each(series, keys, most_bytes=most_bytes)
+            return await self._store.latest_each(series, keys, until_us=until_us, most_bytes=most_bytes)
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         with self._timed("first_after"):

@@ -1,6 +1,7 @@
 """``NameColumn``: the names of all records of a long table, so that a part of a name is not looked for in each row.
 
-SQLite has no index of the middle of a name: a list by ``like`` reads all names from one of its indexes. Here they lie
+SQLite has no index of the middle of a name: a list by ``like`` reads all names from one of its indexes, and each row
+where several columns are searched at once. Here they lie
 in memory, some thousand of them as one text, and say which records *may* fit; the database then looks at these alone,
 by the same condition, and has the last word. What was renamed or deleted may thus still stand here, but nothing that
 is in the database may be missing: a list that could be ahead of what is here is read from the database as ever.
@@ -11,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, product
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,6 +28,7 @@ from terrazzo.metadata.repositories.whole_table import columns_of
 MOST = 500  # records that may fit; among more than that the first page of a list is found soon, too
 CHANGED = 2_000  # records that were made or renamed; with more of them all are read again
 _AT_ONCE = 5_000  # names of a piece
+_MOST_PARTS = 4  # that are looked for, each in all names: a person searches several columns for one
 _END = b"\0"  # of a name: no text in the database has it
 
 _NEWER = sa.select(
@@ -38,15 +41,25 @@ _NEWER = sa.select(
 ).where(CHANGE.c.id > sa.bindparam("seen"))
 
 
-def part_of_name(conditions: Conditions) -> bytes:
-    """The longest text that a name has to have for these conditions, as names are kept here; empty: any."""
-    patterns = [
-        value
-        for name, operator, value in conditions.all_of
-        if name == "name" and operator.strip().lower() == "like" and isinstance(value, str)
-    ]
-    parts = (part for pattern in patterns for part in pattern.replace("_", "%").split("%"))
-    return _plain(max(parts, key=len, default=""))
+def parts_of_names(conditions: Conditions, columns: Collection[str]) -> list[bytes]:
+    """Texts of which a record has to have one in its names (``columns``) for these conditions, as names are kept here;
+    none: they ask for no part of a name, or other records fit, too."""
+    patterns = [found for each in conditions.all_of if (found := _pattern(each, columns)) is not None]
+    if part := max(map(_longest_part, patterns), key=len, default=b""):
+        return [part]
+    parts = {_longest_part(_pattern(each, columns) or "") for each in conditions.any_of}
+    return [] if b"" in parts or len(parts) > _MOST_PARTS else sorted(parts)
+
+
+def _pattern(condition: tuple[str, str, Any], columns: Collection[str]) -> str | None:
+    """What a name has to be like; None: the condition is another one."""
+    name, operator, value = condition
+    is_like = name in columns and operator.strip().lower() == "like" and isinstance(value, str)
+    return value if is_like else None
+
+
+def _longest_part(pattern: str) -> bytes:
+    return _plain(max(pattern.replace("_", "%").split("%"), key=len))
 
 
 def _plain(text: str) -> bytes:
@@ -54,8 +67,12 @@ def _plain(text: str) -> bytes:
     return text.encode(errors="surrogatepass").lower()
 
 
+def _joined(names: Sequence[str | None]) -> str:
+    return _END.decode().join(name or "" for name in names)
+
+
 class _Piece:
-    """Some records, their names one after the other."""
+    """Some records, their names one after the other; where a record has several, they are one text with ends within."""
 
     __slots__ = ("_ends", "_ids", "_text")
 
@@ -78,12 +95,16 @@ class NameColumn:
     """The names of one kind of record: read when they are asked for first, and added to by changes from then on.
 
     Args:
+        columns: those that have names; a part that is in any of them counts, since the database has the last word.
         is_changing: whether a change of these records is under way, or has not been told yet.
     """
 
-    def __init__(self, database: Database, table: sa.Table, is_changing: Callable[[], bool]) -> None:
+    def __init__(
+        self, database: Database, table: sa.Table, columns: Sequence[str], is_changing: Callable[[], bool]
+    ) -> None:
         self._database = database
         self._table = table
+        self._columns = columns
         self._is_changing = is_changing
         self._turn = asyncio.Lock()
         self._pieces: list[_Piece] | None = None  # None: they have not been read
@@ -92,7 +113,7 @@ class NameColumn:
 
     async def read_for(self, conditions: Conditions) -> None:
         """Reads all names, 0.15 s of the processor for 100,000, where they are asked for and not here."""
-        if self._pieces is not None or not part_of_name(conditions):
+        if self._pieces is not None or not parts_of_names(conditions, self._columns):
             return
         async with self._turn:
             if self._pieces is None:
@@ -105,15 +126,15 @@ class NameColumn:
     async def _read(self) -> list[_Piece]:
         self._changed = {}
         self._seen = await newest_change(self._database)
-        columns = columns_of(self._database, self._table, ["id", "name"], at_once=_AT_ONCE)
-        return [_Piece(ids, [name or "" for name in names]) async for ids, names in columns]
+        columns = columns_of(self._database, self._table, ["id", *self._columns], at_once=_AT_ONCE)
+        return [_Piece(ids, [_joined(each) for each in zip(*names, strict=True)]) async for ids, *names in columns]
 
     def note(self, record_id: int, row: Row | None) -> None:
         """A record was made, changed or (None) deleted."""
         if self._changed is None:
             return
         if row is not None:
-            self._changed[record_id] = _plain(row["name"] or "")
+            self._changed[record_id] = _plain(_joined([row[name] for name in self._columns]))
         if self._pieces is not None and len(self._changed) > CHANGED:
             self._forget()
 
@@ -127,11 +148,11 @@ class NameColumn:
         ``connection``: a reading transaction that has read nothing yet: what it sees from now on is no newer than what
         is here.
         """
-        part = b"" if self._pieces is None else part_of_name(conditions)
-        if not part or not await self._is_newest(connection) or self._pieces is None or self._changed is None:
+        parts = [] if self._pieces is None else parts_of_names(conditions, self._columns)
+        if not parts or not await self._is_newest(connection) or self._pieces is None or self._changed is None:
             return None
-        found = {record_id: None for record_id, name in self._changed.items() if part in name}
-        for piece in self._pieces:
+        found = {record_id: None for record_id, name in self._changed.items() if any(part in name for part in parts)}
+        for piece, part in product(self._pieces, parts):
             for record_id in piece.found(part):
                 found[record_id] = None
                 if len(found) > MOST:

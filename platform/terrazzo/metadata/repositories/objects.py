@@ -31,7 +31,7 @@ class ObjectRepository(EntityRepository):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(OBJECT, **parts)
-        self.keep_names()
+        self.keep_names("name", "model", "serial_no")
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)

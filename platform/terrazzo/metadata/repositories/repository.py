@@ -179,7 +179,7 @@ class EntityRepository:
         else:
             own = None if actor.is_super else {queries.OWNER: actor.company_id}
             statements = self._all_of(actor, order_by)
-        names = self.names if conditions.all_of else None
+        names = self.names if conditions.all_of or conditions.any_of else None
         if names is not None:
             await names.read_for(conditions)
         async with self._database.reading() as connection:
@@ -197,10 +197,10 @@ class EntityRepository:
             kept = self._lists[actor.is_super, order_by] = PageStatements(self._rows, self._selection, own, order_by)
         return kept
 
-    def keep_names(self) -> None:
-        """Has lists by a part of a name found by names in memory, where the database has no index for them."""
+    def keep_names(self, *columns: str) -> None:
+        """Has lists by a part of what is in these columns found in memory, where the database has no index for them."""
         if self._database.sqlite_file is not None:
-            self.names = names = NameColumn(self._database, self.table, self._turn.locked)
+            self.names = names = NameColumn(self._database, self.table, columns, self._turn.locked)
             self.changes.listen(lambda changed: names.note(changed.record_id, changed.row))
 
     # Changes by other processes, and all records

@@ -49,7 +49,7 @@ class TerminalRepository(EntityRepository):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
-        self.keep_names()
+        self.keep_names("name", "uid")
         self.pin_chars = 1
         self.is_past_known = True
         self._activated: set[str] = set()  # whose first login is known to be noted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import Annotated, Any
 
 import msgspec
@@ -25,6 +26,7 @@ MOST_ENTRIES = 50  # of each kind
 HOUR_US = DAY_US // 24
 MOST_AGE_DAYS = 31  # of an event, among those that were handled
 MOST_NOTES = 10_000  # characters
+_HANDLED = ("acknowledged_at", "cleared_at")
 
 
 class GetShift(msgspec.Struct, kw_only=True):
@@ -42,7 +44,8 @@ class WriteHandover(GetShift):
 class Shift(msgspec.Struct, kw_only=True):
     """What is open now, and what was done ``since``: the newest 50 of each, and how many there are.
 
-    ``handled``: events of the last 31 days that were acknowledged or cleared. ``closed``: labels that closed.
+    ``handled``: events of the last 31 days that were acknowledged or cleared, what was done last first; ``closed``:
+    labels that closed, alike.
     ``commands``: those that were given.
     """
 
@@ -84,22 +87,22 @@ async def handle_get_shift(services: Services, actor: Actor, request: GetShift) 
 async def _shift(services: Services, actor: Actor, since_us: int) -> Shift:
     now = now_us()
     opened = Conditions(all_of=[("state", "!=", "cleared")])
-    raised = [("created", ">=", now - MOST_AGE_DAYS * DAY_US)]  # by which it is found quickly
-    handled = Conditions(all_of=raised, any_of=[("acknowledged_at", ">=", since_us), ("cleared_at", ">=", since_us)])
-    events, done = [await _events(services, actor, each) for each in (opened, handled)]
+    found = await services.events.page(actor, page_size=MOST_ENTRIES, conditions=opened)
+    done_total, done = await _handled(services, actor, since_us, now)
     still_open = Conditions(all_of=[("retained", "=", "1")])
     closed = Conditions(all_of=[("close_at", ">=", since_us)])
-    labels, gone = [await _labels(services, actor, each, now) for each in (still_open, closed)]
+    labels = await _labels(services, actor, still_open, None, now)
+    gone = await _labels(services, actor, closed, ("close_at", True), now)
     given = await services.commands.page(actor, page_size=MOST_ENTRIES)
     return Shift(
         since=format_spaced(since_us, services.zone),
         until=format_spaced(now, services.zone),
-        open_events=events[0],
-        events=events[1],
+        open_events=found.total,
+        events=[event_record(row, services.zone) for row in found.rows],
         open_labels=labels[0],
         labels=labels[1],
-        handled_events=done[0],
-        handled=done[1],
+        handled_events=done_total,
+        handled=[event_record(row, services.zone) for row in done],
         closed_labels=gone[0],
         closed=gone[1],
         commands=[command_record(row, actor, services.zone) for row in given.rows if row["queued_us"] >= since_us],
@@ -137,13 +140,25 @@ async def handle_get_handover_item(services: Services, actor: Actor, request: By
     return _whole(services, await services.handovers.item(actor, record_id(request.id)))
 
 
-async def _events(services: Services, actor: Actor, conditions: Conditions) -> tuple[int, list[EventRecord]]:
-    found = await services.events.page(actor, page_size=MOST_ENTRIES, conditions=conditions)
-    return found.total, [event_record(row, services.zone) for row in found.rows]
+async def _handled(services: Services, actor: Actor, since_us: int, now: int) -> tuple[int, list[Row]]:
+    """How many events were acknowledged or cleared, and the rows of those with whom that was done last."""
+    raised = [("created", ">=", now - MOST_AGE_DAYS * DAY_US)]  # by which it is found quickly
+    rows: dict[int, Row] = {}
+    for moment in _HANDLED:  # what was done last is among the last of one of them
+        conditions = Conditions(all_of=[*raised, (moment, ">=", since_us)])
+        found = await services.events.page(
+            actor, page_size=MOST_ENTRIES, conditions=conditions, order_by=(moment, True)
+        )
+        rows |= {row["id"]: row for row in found.rows}
+    either = Conditions(all_of=raised, any_of=[(moment, ">=", since_us) for moment in _HANDLED])
+    total = (await services.events.page(actor, page_size=1, conditions=either)).total
+    return total, nlargest(MOST_ENTRIES, rows.values(), key=lambda row: max(row[moment] or 0 for moment in _HANDLED))
 
 
-async def _labels(services: Services, actor: Actor, conditions: Conditions, now: int) -> tuple[int, list[LabelRecord]]:
-    found = await services.labels.page(actor, page_size=MOST_ENTRIES, conditions=conditions)
+async def _labels(
+    services: Services, actor: Actor, conditions: Conditions, order_by: tuple[str, bool] | None, now: int
+) -> tuple[int, list[LabelRecord]]:
+    found = await services.labels.page(actor, page_size=MOST_ENTRIES, conditions=conditions, order_by=order_by)
     return found.total, [label_record(row, services.zone, now_us=now) for row in found.rows]
 
 

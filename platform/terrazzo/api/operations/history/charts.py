@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from terrazzo.api.kernel.fields import Key, Moment, Topics
+from terrazzo.api.kernel.fields import Flag, Key, Moment, Topics
+from terrazzo.api.kernel.long_lists import answer_within
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
-from terrazzo.api.operations.history.mosaic import Keys
+from terrazzo.api.operations.history.mosaic import Keys, values_of_each
 from terrazzo.api.operations.history.read_curves import curves_of_reports
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
@@ -39,9 +41,10 @@ class ChartRequest(msgspec.Struct, kw_only=True):
 
 
 class MosaicChart(ChartRequest):
-    """An object's variables."""
+    """An object's variables. ``before``: 1: tells what each was before, where its curve begins later than the range."""
 
     object_id: Key
+    before: Flag = 0
 
 
 class GridChart(ChartRequest):
@@ -58,20 +61,33 @@ class ChartCurve(msgspec.Struct):
     values: list[float]
 
 
+class ValueBefore(msgspec.Struct):
+    """The newest number before a range. ``time``: milliseconds since 1970, UTC."""
+
+    time: int
+    value: float
+
+
 class Chart(msgspec.Struct):
-    """A curve for each variable, empty where it has no numbers in the range."""
+    """A curve for each variable, empty where it has no numbers in the range.
+
+    ``before``, where it is asked for: what those variables were before the range that have no number in the first of
+    the equal parts of which the first, lowest, highest and last point is told; one that had no number is not in it.
+    """
 
     data: dict[str, ChartCurve]
+    before: dict[str, ValueBefore] | UnsetType = UNSET
 
     def plain_columns(self) -> bytes:
         """The curves as arrays of float64, little-endian, one after the other.
 
         8 bytes ``TZCOL1`` and two zeros; the length of the head as a number of 4 bytes, and 4 zeros; the head, JSON
-        with spaces to a multiple of 8: ``{"columns": [{"key": ..., "points": n}]}``; then for each column n times and
-        n values.
+        with spaces to a multiple of 8: ``{"columns": [{"key": ..., "points": n}]}``, and ``before`` as the result has
+        it; then for each column n times and n values.
         """
         listed = [{"key": key, "points": len(curve.values)} for key, curve in self.data.items()]
-        head = msgspec.json.encode({"columns": listed})
+        more = {} if isinstance(self.before, UnsetType) else {"before": self.before}
+        head = msgspec.json.encode({"columns": listed, **more})
         head += b" " * (-len(head) % 8)
         parts = [COLUMN_MAGIC, len(head).to_bytes(8, "little"), head]
         for curve in self.data.values():
@@ -89,7 +105,29 @@ def _doubles(numbers: Sequence[float]) -> bytes:
 async def handle_get_mosaic_chart(services: Services, actor: Actor, request: MosaicChart) -> Chart:
     """The curves of an object's variables."""
     series = f"m/{await find_object(services, actor, request.object_id)}"
-    return await _chart(services, [series], request)
+    chart = await _chart(services, [series], request)
+    if request.before:
+        chart.before = await _before(services, series, chart, request)
+    return chart
+
+
+async def _before(services: Services, series: str, chart: Chart, request: ChartRequest) -> dict[str, ValueBefore]:
+    """What those variables were before that the first bucket has nothing of."""
+    start_us = request.start_time.time_us
+    bucket_us, origin_us = _buckets(request, 1)
+    first_ms = (origin_us + bucket_us) // 1000
+    late = [key for key, curve in chart.data.items() if not curve.times or curve.times[0] >= first_ms]
+    if not late:
+        return {}
+    most = services.limits.answer_bytes
+    with answer_within(most):
+        newest = await services.store.latest_each(series, late, until_us=start_us - 1, most_bytes=most)
+    values = await values_of_each(newest)
+    return {
+        key: ValueBefore(newest[key].time_us // 1000, float(value))
+        for key, value in values.items()
+        if isinstance(value, bool | int | float) and isfinite(value)
+    }
 
 
 async def handle_get_grid_chart(services: Services, actor: Actor, request: GridChart) -> Chart:
@@ -101,7 +139,7 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", say("is_after_end_time"))
-    bucket_us, origin_us = buckets_of(start_us, end_us, max(1, request.points // _A_BUCKET // max(1, len(series))))
+    bucket_us, origin_us = _buckets(request, len(series))
     wanted, store = request.keys.names, services.store
     plain = [name for name in series if not services.report_reader.reads(name)]
     each: list[Mapping[str, Curve]] = [
@@ -119,6 +157,11 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
         found[key] = _joined([curves[key] for curves in each if key in curves])
         await pauses.pause()
     return Chart(found)
+
+
+def _buckets(request: ChartRequest, series: int) -> tuple[int, int]:
+    most = max(1, request.points // _A_BUCKET // max(1, series))
+    return buckets_of(request.start_time.time_us, request.end_time.time_us, most)
 
 
 def buckets_of(start_us: int, end_us: int, most: int) -> tuple[int, int]:

@@ -131,7 +131,7 @@ async def handle_get_last_mosaic(services: Services, actor: Actor, request: Mosa
         newest = await services.store.latest_each(series, keys, most_bytes=most)
     if not newest:
         return MosaicData([])
-    values = await _values_of_each(newest)
+    values = await values_of_each(newest)
     return MosaicData([_flat(keys, values, max(record.time_us for record in newest.values()), services.zone)])
 
 
@@ -225,7 +225,7 @@ def _present(records: Sequence[Record], keys: Sequence[str], zone: tzinfo) -> li
     return made(records, present, size=lambda record: names + len(record.body))
 
 
-async def _values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:
+async def values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:
     """The value of each key in its record; each record is read once."""
     keys_of: dict[Record, list[str]] = {}
     for key, record in newest.items():

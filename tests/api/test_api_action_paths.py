@@ -14,6 +14,7 @@ from terrazzo.api.kernel.strictness import refuse_unknown
 from terrazzo.api.openapi.document import action_path
 from terrazzo.api.operations.table import TABLE
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import at_once
 
 ENDS_SESSIONS = {"logout"}
 JSON = {"Content-Type": "application/json"}
@@ -168,14 +169,13 @@ class Whole(msgspec.Struct):
         ('{"part": {"x": 1}}', "part.x: unknown field"),
         ('{"either": {"nam": 1}}', "either.nam: unknown field; did you mean name?"),
         ('{"part": null, "anything": {"x": {"y": 1}}, "parts": 7, "either": "x", "action": "a"}', ""),
-        ("[", ""),
-        ("[" * 5_000, ""),
     ],
 )
 def test_records_within_a_request_are_looked_into(body: str, info: str) -> None:
+    values = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     if not info:
-        return refuse_unknown(Whole, body)
+        return at_once(refuse_unknown(Whole, values))
     with pytest.raises(BadParameter) as refused:
-        refuse_unknown(Whole, body)
+        at_once(refuse_unknown(Whole, values))
     assert str(refused.value) == info
     return None

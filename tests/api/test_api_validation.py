@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import time
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from types import GeneratorType
 from typing import Any, Literal, get_args, get_origin
 from zoneinfo import ZoneInfo
 
@@ -13,11 +16,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from terrazzo.api.kernel.fields import Json, Moment, Parsed, Topics, schema_hook
+from terrazzo.api.kernel.long_requests.values import LONG, separators, values_in
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.table import TABLE
+from terrazzo.bulk.rows import read_text
 from terrazzo.database.field import JSON_DEPTH
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import at_once
 from terrazzo.times import format_spaced, parse_time
 
 VALIDATOR = Validator(UTC)
@@ -227,3 +233,103 @@ def test_any_json_is_a_request_or_a_bad_parameter(operation: Operation, data: st
         VALIDATOR.from_json(operation, msgspec.json.encode(values).decode())
     except BadParameter as error:
         assert error.field.split("[")[0] in names  # noqa: PT017
+
+
+PADDING = " " * LONG
+"""Makes a request long, and nothing else of it."""
+
+
+def told(operation: Operation, body: str) -> str:
+    """What is wrong with a request; empty: nothing."""
+    try:
+        read = VALIDATOR.reader_of_json(operation, body, strict=False)()
+        found = at_once(read) if isinstance(read, GeneratorType) else read
+    except BadParameter as error:
+        return f"{error.field} {error}"
+    assert isinstance(found, operation.request)
+    return ""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_of_a_long_request_the_same_is_said_as_of_a_short_one(operation: Operation) -> None:
+    wrong: list[dict[str, Any]] = [{}, complete(operation)]
+    for field in msgspec.structs.fields(operation.request):
+        wrong += [complete(operation) | {field.encode_name: value} for value in JSON_VALUES.values()]
+    nulls = {field.encode_name: None for field in msgspec.structs.fields(operation.request) if not field.required}
+    for values in [*wrong, complete(operation) | nulls, nulls]:
+        body = msgspec.json.encode(values).decode()
+        assert told(operation, body + PADDING) == told(operation, body), body
+
+
+def test_a_long_request_is_what_the_short_one_is() -> None:
+    body = (
+        '{"object_id": 1, "terminal_id": 2, "page_size": 7, '
+        '"end_time": "2026-01-02 04:00:00", "topic": ["g/a/r"], "start_time": "2026-01-02 03:04:05"}'
+    )
+    short = VALIDATOR.from_json(TABLE["get_grid_list"], body)
+    long = at_once(VALIDATOR.steps_from_json(TABLE["get_grid_list"], body))
+    for name in short.__struct_fields__:
+        one, other = getattr(short, name), getattr(long, name)
+        slots = getattr(one, "__slots__", ())
+        assert [getattr(one, each) for each in slots] == [getattr(other, each) for each in slots], name
+        assert isinstance(one, Parsed) or one == other, name
+
+
+def test_rows_of_an_import_may_be_as_many_as_fit_into_a_request() -> None:
+    rows = [{"uid": f"t{number}", "pin": "123456"} for number in range(20_000)]
+    body = msgspec.json.encode({"rows": rows}).decode()
+    for sent in (body, msgspec.json.encode({"rows": msgspec.json.encode(rows).decode()}).decode()):
+        found = at_once(VALIDATOR.steps_from_json(TABLE["import_terminals"], sent))
+        assert [row.values for row in read_text(found.rows).rows] == rows
+
+
+def count(text: str, most: int = 10**9) -> int:
+    return at_once(values_in(text.encode(), most))
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text(alphabet='a,[{"\\ü') | st.none(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='b,[{"\\'), inner),
+        max_leaves=30,
+    ),
+    st.integers(0, 40),
+)
+def test_values_are_counted_without_what_stands_in_texts(value: Any, most: int) -> None:
+    def without_texts(each: Any) -> Any:
+        if isinstance(each, dict):
+            return {str(number): without_texts(one) for number, one in enumerate(each.values())}
+        return [without_texts(one) for one in each] if isinstance(each, list) else 0
+
+    def texts(each: Any) -> list[str]:
+        if isinstance(each, dict):
+            return [text for pair in each.items() for one in pair for text in texts(one)]
+        return [text for one in each for text in texts(one)] if isinstance(each, list) else [each] if each else []
+
+    inner = [text for text in map(str, texts(value)) if text.lstrip(" ")[:1] in tuple('[{"\\')]
+    exact = count(json.dumps(without_texts(value))) + sum(
+        text.count(",") + text.count("[") + text.count("{") for text in inner
+    )
+    body = json.dumps(value, ensure_ascii=False)
+    assert exact <= most or count(body, most) > most
+    assert count(body, most) in (exact, separators(body.encode())) or count(body, most) > most
+    assert (count(body, most) > most) == (exact > most)
+
+
+def test_counting_takes_time_that_grows_with_the_text_and_pauses() -> None:
+    for text in (
+        '"' + '\\"' * 400_000 + ',"',
+        '"",' * 300_000,
+        '"' + "\\\\" * 400_000 + '",',
+        '"' + " " * 900_000 + ',"',
+    ):
+        longest = 0.0
+        steps = values_in(f"[{text}0]".encode(), most=0)
+        while True:
+            began_s = time.thread_time()
+            try:
+                next(steps)
+            except StopIteration:
+                break
+            longest = max(longest, time.thread_time() - began_s)
+        assert longest < 0.02

@@ -61,6 +61,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "variable_chars": 4_096,
         "mosaic_bytes": 1_048_576,
         "body_bytes": 1_048_576,
+        "field_values": 30_000,
         "mqtt_packet_bytes": 1_048_576,
         "connections": 10_000,
         "unauthenticated_connections": 1_000,

@@ -95,6 +95,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   needs_a_connection: "{action} 需要持续的连接：请使用 WebSocket 或 TCP",
   expected_text_got_json: "应为文本，实际为 {got}",
   expected_text_or_list: "应为文本或文本列表，实际为 {got}",
+  too_many_values_of_field: "一个字段中超过 {most} 个值（limits.field_values）",
   too_many_entries: "共 {entries} 项，最多允许 {most} 项",
   expected_json_got: "应为 JSON 对象或数组，实际为 {got}",
   expected_array_got: "应为数组，实际为 {got}",

@@ -17,6 +17,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[limits]``: limits of connections, requests, queues and waits, and what a company may have stored."""
 
     body_bytes: Bytes = 2**20
+    field_values: Annotated[int, Meta(ge=1_000, le=10_000_000)] = 30_000
     import_bytes: Bytes = 32 * 2**20
     file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     answer_bytes: Bytes = 16 * 2**20

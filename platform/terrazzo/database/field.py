@@ -227,14 +227,18 @@ _PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
 }
 
 
+_NESTS = frozenset((list, dict))
+
+
 def check_depth(value: Any) -> None:
     """Checks that a JSON value has at most ``JSON_DEPTH`` levels. Raises ``ValueError``."""
     level = [value]
     for _ in range(JSON_DEPTH):
-        nested = [each for each in level if each and isinstance(each, list | dict)]
-        if not nested:
+        if _NESTS.isdisjoint(map(type, level)):
             return
-        level = list(chain.from_iterable(each.values() if isinstance(each, dict) else each for each in nested))
+        lists = [each for each in level if each.__class__ is list and each]
+        objects = [each for each in level if each.__class__ is dict and each]
+        level = [*chain.from_iterable(lists), *chain.from_iterable(map(dict.values, objects))]
     if level:
         raise ValueError(say("nested_deeper_than", most=JSON_DEPTH))
 

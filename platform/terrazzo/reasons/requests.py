@@ -7,6 +7,7 @@ SENTENCES = {
     "expected_object_got": "expected object, got {got}",
     "nested_too_deeply": "nested too deeply",
     "not_json": "not JSON: {why}",
+    "too_many_values_of_field": "more than {most} values in one field (limits.field_values)",
     "condition_expected_list": "condition {number}, element 2: expected a list or text with commas, got {got}",
     "expected_array_or_json": "expected an array or its JSON text, got {got}",
     "condition_expected_three": "condition {number}: expected [field, operator, value], got {got}",

@@ -11,11 +11,15 @@ from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.fields import kind
+from terrazzo.api.kernel.long_requests.values import LONG
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.errors import BadParameter
 from terrazzo.ports.providers import Attachment
 from terrazzo.reasons import say
+
+_unread_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_KINDS = {b"[": "array", b'"': "str", b"t": "bool", b"f": "bool", b"n": "null"}  # of JSON by how it begins
 
 
 class Components:
@@ -42,26 +46,43 @@ class Components:
             body: a JSON object, whose fields come before those of the query.
             files: of a form.
         """
-        values = dict(query_values(fields))
-        operation = path.choose({*values, *_names(body)}) if path.instead else path
+        texts = query_values(fields)
+        is_long = len(body) > LONG or sum([len(value) for _, value in fields]) > LONG
+        operation = path.choose({*texts, *_names(body)}) if path.instead else path
         given = {"attachments": Attachments(files)} if files else {}
-        return await self._performer.perform(
-            operation,
-            caller,
-            lambda: self._validator.from_query(operation, {**values, **_object(body), **given}),
-            path.reply(path.shape),
-        )
+
+        def decode() -> Any:
+            if is_long:
+                return self._validator.steps_from_query(operation, texts, _unread(body), given)
+            return self._validator.from_query(operation, {**texts, **_object(body), **given})
+
+        return await self._performer.perform(operation, caller, decode, path.reply(path.shape))
 
 
 def _names(body: bytes) -> Collection[str]:
     """The fields of a body; of one that can't be read none, which is said later."""
     try:
-        return _object(body).keys()
+        return _unread(body).keys()
     except BadParameter:
         return ()
 
 
+def _unread(body: bytes) -> Mapping[str, msgspec.Raw]:
+    """The fields of a body as they came; raises as ``_object``."""
+    if not body.strip():
+        return {}
+    try:
+        return _unread_fields(body)
+    except msgspec.ValidationError:
+        raise BadParameter("body", say("expected_object_got", got=_KINDS.get(body.lstrip()[:1], "number"))) from None
+    except RecursionError:
+        raise BadParameter("body", say("nested_too_deeply")) from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BadParameter("body", say("not_json", why=error)) from None
+
+
 def _object(body: bytes) -> dict[str, Any]:
+    """The fields of a body; raises ``BadParameter``: it is no object, nor empty."""
     if not body.strip():
         return {}
     try:

@@ -12,7 +12,7 @@ import msgspec
 
 from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
 from terrazzo.api.kernel.paging import PageRequest
-from terrazzo.database.conditions import MAX_VALUES_IN_ALL, number_of_values
+from terrazzo.database.conditions import MAX_CONDITIONS, MAX_VALUES_IN_ALL, number_of_values
 from terrazzo.database.port import Conditions
 from terrazzo.reasons import say
 
@@ -35,7 +35,9 @@ class Comparisons(Parsed):
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
         """Empty text, an empty array and null are no conditions."""
-        return cls(tuple(_comparison(number, each) for number, each in enumerate(_array(value), 1)))
+        found = _array(value)
+        _check_number(found)
+        return cls(tuple(_comparison(number, each) for number, each in enumerate(found, 1)))
 
 
 class Memberships(Parsed):
@@ -55,6 +57,7 @@ class Memberships(Parsed):
         """Empty text, an empty array and null are no conditions."""
         found = _array(value)
         pairs = [found] if found and isinstance(found[0], str) else found
+        _check_number(pairs)
         lists = (each[1] for each in pairs if isinstance(each, list) and len(each) == 2)
         if number_of_values(lists) > MAX_VALUES_IN_ALL:  # before they are taken apart
             raise ValueError(say("too_many_values_in_all", most=MAX_VALUES_IN_ALL))
@@ -114,6 +117,11 @@ def _array(value: Any) -> list[Any]:
     if not isinstance(found, list):
         raise ValueError(say("expected_array_or_json", got=kind(found)))
     return found
+
+
+def _check_number(conditions: list[Any]) -> None:
+    if len(conditions) > MAX_CONDITIONS:
+        raise ValueError(say("too_many_conditions", most=MAX_CONDITIONS))
 
 
 def _comparison(number: int, given: Any) -> tuple[str, str, Any]:

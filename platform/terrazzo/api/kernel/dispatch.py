@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import partial
 from time import perf_counter
+from types import GeneratorType
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -35,6 +35,7 @@ from terrazzo.api.kernel.long_lists import (
     is_long,
     long_parts,
 )
+from terrazzo.api.kernel.long_requests.values import turn_by_turn
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -53,16 +54,29 @@ _SCHEME = "bearer "
 _SAYS_MORE = (CountedList, Published)  # than belongs into its place in the envelope
 
 
+_NO_ACTION: Any = msgspec.UNSET
+
+
 class Head(msgspec.Struct):
     """What every request may carry beside the fields of its operation."""
 
-    action: Any = msgspec.UNSET
+    action: str = _NO_ACTION
     actionid: msgspec.Raw = EMPTY_TEXT
-    authorization: Any = msgspec.field(default=msgspec.UNSET, name="Authorization")
-    strict: Any = False
+    authorization: str | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="Authorization")
+    strict: bool = False
 
 
-_heads = msgspec.json.Decoder(Head)
+class _AnyHead(msgspec.Struct):
+    """A head whatever is in it: nothing is made of that."""
+
+    action: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    actionid: msgspec.Raw = EMPTY_TEXT
+    authorization: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="Authorization")
+    strict: msgspec.Raw = msgspec.Raw(b"false")
+
+
+_decode_head = msgspec.json.Decoder(Head).decode
+_decode_any_head = msgspec.json.Decoder(_AnyHead).decode
 
 
 class GatewayRequest(NamedTuple):
@@ -102,7 +116,10 @@ class Performer:
         self._loop: asyncio.AbstractEventLoop | None = None  # that it works on
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
-        """The result, or why there is none. Nothing about the request is said to who may not make it."""
+        """The result, or why there is none. Nothing about the request is said to who may not make it.
+
+        ``decode`` returns the request, or steps towards it.
+        """
         if (loop := self._loop) is None:
             loop = self._loop = asyncio.get_running_loop()
         may_end, slot, tries = operation.may_end, None, operation.tries_first
@@ -113,8 +130,10 @@ class Performer:
             slot.reading = work  # on a connection that stays what reads may be one of many, and ends with its task
         span = None if self._tracing is None else _begin_span(self._tracing, operation, caller)
         try:
-            who = self._admit(operation, caller, work)
-            result = await operation.handler(self._services, who, decode())
+            who, asked = self._admit(operation, caller, work), decode()
+            if asked.__class__ is GeneratorType:
+                asked = await turn_by_turn(asked)
+            result = await operation.handler(self._services, who, asked)
             if operation.gives_token and caller.session is not None:
                 result = _kept_in_cookie(result, caller.session, self._services.tokens)
             if reply.__class__ is not GatewayReply:  # which has it as it is
@@ -223,10 +242,14 @@ class Gateway:
         """What a message asks for, or the answer to one that asks for nothing."""
         try:
             body = message if isinstance(message, str) else message.decode()
-            head = _heads.decode(body or "{}" if action else body)
+            text = body or "{}" if action else body
+            try:
+                head = _decode_head(text)
+            except msgspec.ValidationError:
+                head = _head_of(_decode_any_head(text))
         except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
             return self._unreadable(action, EMPTY_TEXT, "body", _why_unreadable(error, message))
-        if action and head.action is msgspec.UNSET:
+        if action and head.action is _NO_ACTION:
             head.action = action
         name = head.action
         if name.__class__ is str and head.strict is False and (not action or name == action):
@@ -239,7 +262,7 @@ class Gateway:
         """What a head asks for that is unusual or wrong."""
         name = head.action
         if not isinstance(name, str):
-            missing = name is msgspec.UNSET
+            missing = name is _NO_ACTION
             reason = say("is_required") if missing else say("expected_text_got_json", got=kind(name))
             return self._unreadable(action, head.actionid, "action", reason)
         if action and name != action:
@@ -271,15 +294,26 @@ class Gateway:
         if columns is not None:
             is_series = asked.operation.is_series
             reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
-        decode = partial(self._validator.from_json, asked.operation, asked.body)
-        if head.strict:
-            decode = partial(decode, strict=True)
+        decode = self._validator.reader_of_json(asked.operation, asked.body, strict=head.strict)
         return self._performer.perform(asked.operation, caller, decode, reply)
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, field: str, reason: str, *, status: int = 200) -> Answer:
         self._traffic.refuse(status)
         told = reason_of(reason, field=field)
         return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, f"{field}: {reason}", status, reason=told))
+
+
+def _head_of(given: _AnyHead) -> Head:
+    """A head with fields of other types than they should be, which are looked at by whoever reads them."""
+    return Head(_scalar(given.action), given.actionid, _scalar(given.authorization), _scalar(given.strict))
+
+
+def _scalar(value: msgspec.Raw | msgspec.UnsetType) -> Any:
+    """The value; an empty list or object where it is one, whatever is in it."""
+    if isinstance(value, msgspec.UnsetType):
+        return value
+    begins = bytes(value)[:1]
+    return [] if begins == b"[" else {} if begins == b"{" else msgspec.json.decode(value)
 
 
 def _begin_span(tracing: Tracing, operation: Operation, caller: Caller) -> Span | None:

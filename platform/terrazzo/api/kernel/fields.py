@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import msgspec
 from msgspec import Meta
@@ -198,6 +198,21 @@ def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
         raise TypeError(f"no way to read {wanted.__name__}")
 
     return read
+
+
+READS_TEXT = {"reads_text": True}
+"""``extra`` of a field's ``Meta``: the JSON text of its list is as good as the list, and is read piece by piece."""
+
+
+def reads_text(wanted: Any) -> bool:
+    """Whether a field is marked ``READS_TEXT``."""
+    marks = [mark for kind in (wanted, *get_args(wanted)) for mark in getattr(kind, "__metadata__", ())]
+    return any(isinstance(mark, Meta) and mark.extra == READS_TEXT for mark in marks)
+
+
+def is_parsed(wanted: Any) -> bool:
+    """Whether a field is a ``Parsed``, which may be given as JSON text, or may be one."""
+    return any(isinstance(kind, type) and issubclass(kind, Parsed) for kind in (wanted, *get_args(wanted)))
 
 
 def schema_hook(wanted: type) -> dict[str, Any]:

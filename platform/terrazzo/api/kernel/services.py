@@ -314,6 +314,9 @@ class ApiLimits(Protocol):
     def body_bytes(self) -> int: ...
 
     @property
+    def field_values(self) -> int: ...
+
+    @property
     def import_bytes(self) -> int: ...
 
     @property

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from terrazzo.api.kernel.fields import decode_hook
+from terrazzo.api.kernel.long_requests.form import LongForm
+from terrazzo.api.kernel.long_requests.values import LONG, MOST_VALUES
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.schema_faults import schema_fault
 from terrazzo.api.kernel.strictness import refuse_unknown
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import Steps, at_once
 from terrazzo.reasons import say, say_each
 
 SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
@@ -43,11 +46,18 @@ class _Readers(dict[type[msgspec.Struct], _Reader]):
 
 
 class Validator:
-    """Decodes the requests of all operations; one decoder each, made once."""
+    """Decodes the requests of all operations; one decoder each, made once.
 
-    def __init__(self, zone: tzinfo) -> None:
+    What is longer than ``LONG``, and what is ``strict``, is read in steps: field by field, each once.
+
+    Args:
+        most_values: in one field of a long request.
+    """
+
+    def __init__(self, zone: tzinfo, *, most_values: int = MOST_VALUES) -> None:
         self._hook = decode_hook(zone)
         self._readers = _Readers(self._hook)
+        self._most_values = most_values
 
     def from_json(self, operation: Operation, body: str, *, strict: bool = False) -> Any:
         """The request in a JSON object, strictly typed.
@@ -55,12 +65,12 @@ class Validator:
         Raises:
             BadParameter: with every missing and every mistyped field, or with ``strict`` every unknown one.
         """
+        if strict:
+            return at_once(self.steps_from_json(operation, body, strict=True))
         request = operation.request
         reader = self._readers[request]
         if reader.is_misspelt:
             body = _spelled(request, body)
-        if strict:
-            refuse_unknown(request, body)
         try:
             return reader.decode(body)
         except (msgspec.ValidationError, RecursionError) as error:
@@ -69,6 +79,46 @@ class Validator:
             if len(given) < len(values):
                 return self.from_json(operation, msgspec.json.encode(given).decode())
             raise _faults(operation.request, values, self._read_json, error) from None
+
+    def reader_of_json(self, operation: Operation, body: str, *, strict: bool) -> Callable[[], Any]:
+        """What returns the request in a JSON object that is well formed, or steps towards it; it raises as
+        ``from_json``."""
+        if strict or len(body) > LONG:
+            return partial(self.steps_from_json, operation, body, strict=strict)
+        return partial(self.from_json, operation, body)
+
+    def steps_from_json(self, operation: Operation, body: str, *, strict: bool = False) -> Steps[Any]:
+        """``from_json`` in steps of some milliseconds, each field read once."""
+        request = operation.request
+        values = _renamed(request, _fields_of.decode(body))
+        yield
+        if strict:
+            yield from refuse_unknown(request, values, most_values=self._most_values)
+        form = LongForm(request, self._read_json, self._most_values)
+        yield from form.read_all(values)
+        if form.faults:
+            form.forget(values.keys() - _without_nulls(request, values).keys())
+        return form.made()
+
+    def steps_from_query(
+        self,
+        operation: Operation,
+        texts: Mapping[str, Any],
+        fields: Mapping[str, msgspec.Raw],
+        given: Mapping[str, Any],
+    ) -> Steps[Any]:
+        """``from_query`` in steps of some milliseconds.
+
+        Args:
+            texts: of a query string or a form; a name that occurs several times is a list.
+            fields: of a JSON object, each as it came; they come before texts.
+            given: what is there already, and comes before all.
+        """
+        request = operation.request
+        values = _renamed(request, {**texts, **fields, **given})
+        form = LongForm(request, self._read_text, self._most_values)
+        yield from form.read_all(values)
+        return form.made()
 
     def from_query(self, operation: Operation, values: Mapping[str, Any]) -> Any:
         """The request in a query string, where numbers are text.
@@ -86,6 +136,8 @@ class Validator:
         return msgspec.json.decode(value, type=wanted, dec_hook=self._hook)
 
     def _read_text(self, wanted: Any, value: Any) -> Any:
+        if isinstance(value, msgspec.Raw):
+            value = msgspec.json.decode(value)
         return msgspec.convert(value, wanted, strict=False, dec_hook=self._hook)
 
 

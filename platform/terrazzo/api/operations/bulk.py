@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.fields import Flag
+from terrazzo.api.kernel.fields import READS_TEXT, Flag
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.services import Services
@@ -28,7 +28,7 @@ Grow = Callable[[int], object]
 """Told of bytes of memory that are taken beside those before; raises ``Throttled`` where there are too many."""
 
 _FILE_COPIES = 3  # of each byte of a file that is read: as it came, and twice as text
-_Objects = Annotated[list[dict[str, Any]], Meta(description="objects, one a record")]
+_Objects = Annotated[list[dict[str, Any]], Meta(description="objects, one a record", extra=READS_TEXT)]
 _Text = Annotated[str, Meta(description="CSV with a header, JSON, or JSON lines")]
 
 

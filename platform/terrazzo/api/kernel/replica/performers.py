@@ -39,7 +39,8 @@ class Kernel(NamedTuple):
 
 def new_kernel(services: Services, traffic: Traffic, table: OperationTable) -> Kernel:
     """That of one process, of a replica, or of the leader of some."""
-    validator, replica, leading = Validator(services.zone), services.cluster.replica, services.cluster.leading
+    replica, leading = services.cluster.replica, services.cluster.leading
+    validator = Validator(services.zone, most_values=services.limits.field_values)
     if replica is not None:
         replicas = ReplicasPerformer(services, traffic, replica)
         gateway = ReplicasGateway(table, replicas, validator, traffic)

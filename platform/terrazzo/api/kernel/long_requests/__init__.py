@@ -1,0 +1,1 @@
+"""Long requests, read a turn of the loop at a time."""

@@ -242,8 +242,9 @@ PADDING = " " * LONG
 def told(operation: Operation, body: str) -> str:
     """What is wrong with a request; empty: nothing."""
     try:
-        read = VALIDATOR.reader_of_json(operation, body, strict=False)()
-        found = at_once(read) if isinstance(read, GeneratorType) else read
+        read = VALIDATOR.steps_from_json if len(body) > LONG else VALIDATOR.from_json
+        found = read(operation, body)
+        found = at_once(found) if isinstance(found, GeneratorType) else found
     except BadParameter as error:
         return f"{error.field} {error}"
     assert isinstance(found, operation.request)

@@ -62,6 +62,8 @@ _any_json = msgspec.json.Decoder().decode
 _any_msgpack = msgspec.msgpack.Decoder().decode
 
 _BRACE = 0x7B
+_MANY_BYTES = 16 * 1024
+_MANY_VALUES = 3_000
 _JSON_STARTS = frozenset(b"{ \t\r\n")
 _MAP_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])  # fixmap, map 16, map 32
 
@@ -80,6 +82,15 @@ def decode(payload: bytes) -> Points:
         raise _explained(payload) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
+
+
+def has_many_values(payload: bytes) -> bool:
+    """Whether it takes more than some 3 ms to decode a payload, or to say what is wrong with it."""
+    if len(payload) <= _MANY_BYTES:
+        return False
+    if payload[0] in _MAP_STARTS:
+        return True
+    return payload.count(b",") + payload.count(b"[") + payload.count(b"{") > _MANY_VALUES
 
 
 def point_name(name: str) -> str:
@@ -191,20 +202,22 @@ def _explained(payload: bytes) -> Reject:
         return _malformed(error)
     if type(points) is not dict:
         return Reject(RejectKind.SHAPE, say("payload_no_object", got=kind_of(points)))
-    fault = _fault_of(points, "", 1)
+    fault = _fault_of(points)
     return Reject(RejectKind.SHAPE, fault or say("name_twice"))
 
 
-def _fault_of(points: dict[Any, Any], path: str, depth: int) -> str | None:
-    if depth > MAX_DEPTH:
+def _fault_of(points: dict[Any, Any], path: tuple[str, ...] = ()) -> str | None:
+    """What is wrong within an object; ``path``: the names around it. Only what is at fault is given a whole name."""
+    if len(path) >= MAX_DEPTH:
         return say("objects_too_deep", most=MAX_DEPTH)
     for name, value in points.items():
         if type(name) is not str:
-            return say("point_name_no_text", place=_shown(path) or "the payload", got=kind_of(name))
-        point = f"{path}{name}"
-        fault = _fault_of(value, f"{point}.", depth + 1) if type(value) is dict else _fault_of_value(value)
-        if fault is not None:
-            return fault if type(value) is dict else say("point_wrong", point=_shown(point), reason=fault)
+            return say("point_name_no_text", place=_shown(".".join((*path, ""))) or "the payload", got=kind_of(name))
+        if type(value) is dict:
+            if (fault := _fault_of(value, (*path, name))) is not None:
+                return fault
+        elif (fault := _fault_of_value(value)) is not None:
+            return say("point_wrong", point=_shown(".".join((*path, name))), reason=fault)
     return None
 
 

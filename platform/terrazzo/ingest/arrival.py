@@ -7,17 +7,34 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from terrazzo.domain.payload import Points, decode
+from terrazzo.domain.payload import Points, decode, has_many_values
 from terrazzo.domain.payloads.stored import marked_raw
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo_broker.hooks import Batch
 
+LONG = 16 * 1024
+"""Bytes of a payload that may have so many values that it is decoded elsewhere."""
+
+
+class FlatPoints(dict[str, Any]):
+    """The points of a payload, flat and within the limits already."""
+
+
+class LongPayload(NamedTuple):
+    """What was read elsewhere of a long payload: its ``Time``, and its points where anything maps them."""
+
+    stamp: Any
+    points: FlatPoints
+
 
 class DecodedPayload(NamedTuple):
-    """A payload as a decoder got it, and what it made of that: a JSON object of points, or why it doesn't."""
+    """A payload as a decoder got it, and what it made of that: a JSON object of points, or why it doesn't.
+
+    None: it was to be read elsewhere, and could not.
+    """
 
     payload: bytes
-    found: bytes | Exception
+    found: bytes | LongPayload | Exception | None
 
 
 class Arrival(msgspec.Struct):
@@ -41,6 +58,7 @@ class Arrival(msgspec.Struct):
     unplanned: str = ""  # a terminal whose plans have to be made first
     is_held: bool = False  # nothing more is read from its connection until it is decoded
     connection: Any = None  # among those that take turns
+    is_mapped: bool = False  # what is next goes into objects
 
     @property
     def is_stuck(self) -> bool:
@@ -84,21 +102,41 @@ class Arrival(msgspec.Struct):
             return True
         if tag.seal is not None and tag.seal.is_slow and not self.is_opened(index):
             self.waits = True
-        elif tag.form is not None and tag.form.decoder:
-            self.undecoded = True
+        elif tag.form is not None:
+            self.undecoded = bool(tag.form.decoder)
+        else:
+            self.undecoded = has_many_values(self.opened_of(index, tag))
         return not (self.waits or self.undecoded)
 
-    def read(self, index: int, tag: ReportTag, payload: bytes) -> tuple[bytes, Points]:
-        """The body to store of a payload that has a form, and its points; raises what is wrong with it."""
-        assert tag.form is not None
-        if tag.form.decoder:
+    def read(self, index: int, tag: ReportTag, payload: bytes) -> tuple[bytes, Points, Any]:
+        """The body to store of a payload that has a form or is long, its points, and its ``Time``; raises what is wrong
+        with it."""
+        if self.is_decoded(index):
             payload, found = self.take_decoded(index)
             if isinstance(found, Exception):
                 raise found
-            return marked_raw(payload), decode(found)
-        if tag.seal is not None:
+            if isinstance(found, LongPayload):
+                return payload.lstrip(), found.points, found.stamp
+            if found is not None:
+                points = decode(found)
+                return marked_raw(payload), points, points.get("Time")
+        elif tag.seal is not None:
             payload = self.open(index, tag, payload)
-        return payload.lstrip(), tag.form.read_array(payload)
+        points = decode(payload) if tag.form is None else tag.form.read_array(payload)
+        return payload.lstrip(), points, points.get("Time")
+
+    def opened_of(self, index: int, tag: ReportTag) -> bytes:
+        """A payload, opened where it was sealed; empty where it doesn't open, of which ``open`` says why."""
+        payload = self.batch.messages[index].payload
+        if tag.seal is None:
+            return payload
+        opened: bytes | Exception
+        try:
+            opened = self.open(index, tag, payload)
+        except Exception as error:  # noqa: BLE001 - raised again by ``open``
+            opened = error
+        self.add_opened({index: opened})
+        return b"" if isinstance(opened, Exception) else opened
 
     def is_opened(self, index: int) -> bool:
         """Whether a sealed payload is opened already."""

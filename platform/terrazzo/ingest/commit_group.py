@@ -24,7 +24,7 @@ from terrazzo.domain.payload import (
     shorten,
 )
 from terrazzo.durations import Durations
-from terrazzo.ingest.arrival import Arrival
+from terrazzo.ingest.arrival import LONG, Arrival
 from terrazzo.ingest.record_span import CountedSpan, RecordSpan, counted
 from terrazzo.ingest.report_tag import Opener, ReportTag
 from terrazzo.ingest.seams import MessageMapper, SeriesLimit
@@ -232,7 +232,7 @@ class Recorder:
         self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
         self._limits = limits or PointLimits()
-        self._short = min(self._limits.name_chars, self._limits.text_chars)  # what is no longer is within the limits
+        self._short = min(self._limits.name_chars, self._limits.text_chars, LONG)  # what is no longer is within limits
 
     def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
         """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
@@ -318,13 +318,12 @@ class Recorder:
         messages = batch.messages if len(batch.messages) == stop - start else batch.messages[start:stop]
         for index, message in enumerate(messages, start):
             found, body = message.tag, message.payload
+            if len(body) > short or (found is not tag and found.form is not None):
+                if (stop := self._record_apart(arrival, group, (index, span[1]), deadline_s)) == span[1]:
+                    continue
+                break
             if found is not tag:
-                if found.form is not None:
-                    if (stop := self._record_formed(arrival, group, (index, span[1]), deadline_s)) == span[1]:
-                        continue
-                    break
-                is_known = (known := found.trace.series) is not None and found.series in known.names
-                if not is_known and self._is_one_too_many(message, group, arrival, index):
+                if self._is_new_and_too_many(message, group, arrival, index):
                     continue
                 if (its_plans := self._plans(found, arrived_us)) is None:
                     arrival.unplanned, stop = found.uid, index
@@ -343,13 +342,12 @@ class Recorder:
                     points, body = decode(body), body.lstrip()  # readers tell formats apart by the first byte
                 stamp = points["Time"] if "Time" in points else None  # noqa: SIM401 - ``get`` takes twice as long
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
-                if len(body) > short:
-                    points, stride = self._take_long(points, is_mapped=bool(plans)), 1
-                elif plans and (body[0] != _BRACE or body.find(b"{", 1) >= 0):  # without another brace it is flat
+                if plans and (body[0] != _BRACE or body.find(b"{", 1) >= 0):  # without another brace it is flat
                     points = flatten(points, limits)
             except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
                 append(self._reject(message, _explained(body, error), arrived_us))
                 arrival.refuse(index, PAYLOAD_FORMAT_INVALID)
+                stride = 1  # to say what is wrong takes longer than to read it
             else:
                 if time_us == CLOCK_UNSET:
                     self._stats.clock_unset += 1
@@ -373,29 +371,29 @@ class Recorder:
         """After how many messages to look at the clock; 0: these take no time that counts."""
         return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else 0
 
-    def _record_formed(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
-        """The first message of a span, where a configuration says how to read it. Returns as ``_record_some``."""
+    def _record_apart(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
+        """The first message of a span, which has a form or is long. Returns as ``_record_some``."""
         if not self._is_recorded(arrival.batch.messages[span[0]], group, arrival, span[0]):
             return span[0]
-        return span[1] if time.perf_counter() <= deadline_s else span[0] + 1
+        return span[0] + 1 if _is_over(group, deadline_s) else span[1]
 
     def _is_recorded(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
         """Makes a record, or a reject, unless something has to be done before."""
         tag, arrived_us = message.tag, arrival.batch.arrived_us
-        known = tag.trace.series
-        if (known is None or tag.series not in known.names) and self._is_one_too_many(message, group, arrival, index):
+        if self._is_new_and_too_many(message, group, arrival, index):
             return True
         if (plans := self._plans(tag, arrived_us)) is None:
             arrival.unplanned = tag.uid
             return False
+        arrival.is_mapped = bool(plans)
         if not arrival.has_all_of(index, tag):
             return False
         try:
-            body, points = arrival.read(index, tag, message.payload)
-            stamp = points.get("Time")
+            body, points, stamp = arrival.read(index, tag, message.payload)
             latest_us = arrived_us + self._clock_ahead_us
             time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
-            points = self._take_long(points, is_mapped=bool(plans))
+            if points.__class__ is dict:
+                points = self._take_long(points, is_mapped=bool(plans))
         except Exception as error:  # noqa: BLE001 - as in the hot loop
             group.records.append(self._reject(message, error, arrived_us))
             arrival.refuse(index, PAYLOAD_FORMAT_INVALID)
@@ -406,16 +404,21 @@ class Recorder:
         record = Record(tag.series, time_us, body)
         group.records.append(record)
         if plans and self._mapper is not None:
-            self._mapper.note_read(record, points)
+            if tag.form is not None or points.__class__ is not dict:
+                self._mapper.note_read(record, points)
             try:
                 self._map(plans, points, time_us, tag.uid, group.mosaic)
             except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
+        if message.correlation_data and tag.answers and tag.form is None:
+            group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body), arrived_us)
         return True
 
-    def _is_one_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
+    def _is_new_and_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
         """Whether a report is on one topic more than are recorded of its terminal; then it is kept as a reject."""
+        if (known := message.tag.trace.series) is not None and message.tag.series in known.names:
+            return False
         reject = None if self._series is None else self._series.reject(message.tag)
         if reject is not None:
             group.records.append(self._reject(message, reject, arrival.batch.arrived_us))

@@ -4,6 +4,9 @@ It is run as a script, with the processor time that a payload may take (ms), and
 answer. From its standard input it reads requests, to its standard output it writes answers, each as its length (4
 bytes, big-endian) and that many bytes of MessagePack: ``[name, topic, payload]``, and ``[done, found]`` with a JSON
 object of points or, where it is not done, the reason. It ends with its input.
+
+Without a name it reads the points of a long payload itself (see ``read_points``): the topic is ``PointLimits`` and
+whether anything maps the points, ``found`` is MessagePack.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ GROUP = "terrazzo.decoders"
 Decode = Callable[[bytes, tuple[str, ...]], Mapping[str, Any]]
 
 _REASON_CHARS = 200
+_PIECE = 2_000  # points, which whoever asks decodes in a millisecond or two
 
 
 class TakesTooLong(BaseException):
@@ -44,6 +48,8 @@ class DecoderHost:
 
     def answer(self, name: str, topic: tuple[str, ...], payload: bytes) -> tuple[bool, bytes]:
         """Whether a payload was decoded, and its points as JSON or the reason."""
+        if not name:
+            return _read_points_or_fail(payload, topic)
         decode = self._loaded.get(name)
         if decode is None:
             decode = self._loaded[name] = load_decoder(name)
@@ -54,7 +60,7 @@ class DecoderHost:
         except TakesTooLong:
             return False, f"the decoder took more than {self._cpu_s:g} s of a processor".encode()
         except BaseException as error:  # noqa: BLE001 - whatever a decoder raises, sys.exit too
-            return False, reason_of(error)
+            return False, refusal_of(error)
         if len(found) > self._answer_bytes:
             return False, f"the decoder made {len(found)} bytes of points, at most {self._answer_bytes}".encode()
         return True, found
@@ -70,6 +76,33 @@ class DecoderHost:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def _read_points_or_fail(payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
+    try:
+        return True, read_points(payload, *map(int, topic))
+    except BaseException as error:  # noqa: BLE001 - too little memory, say: then whoever asks reads it
+        return False, type(error).__name__.encode()
+
+
+def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int) -> bytes:
+    """``[Time, pieces, fault]``: the points in maps of some each, flat; a fault is the kind of a reject and its reason,
+    also as code and parameters."""
+    from terrazzo.domain.payload import PointLimits, Reject, check_nested, decode, flatten, shorten
+    from terrazzo.reasons import reason_of, told_by
+
+    limits, encode = PointLimits(name_chars=name_chars, points=points, text_chars=text_chars), msgspec.msgpack.encode
+    try:
+        found = decode(payload)
+        check_nested(found, limits)
+        flat = list(shorten(flatten(found, limits), limits).items()) if is_mapped else []
+    except Reject as error:
+        told = told_by(error)
+        reason = reason_of(told)
+        return encode((None, (), (error.kind.value, str(told), None if reason is msgspec.UNSET else reason)))
+    stamp = found.get("Time")
+    pieces = [encode(dict(flat[at : at + _PIECE])) for at in range(0, len(flat), _PIECE)]
+    return encode(({} if isinstance(stamp, dict) else stamp, pieces, None))
+
+
 def load_decoder(name: str) -> Decode | str:
     """A decoder by the name of its entry point; a text says why there is none."""
     try:
@@ -82,7 +115,7 @@ def load_decoder(name: str) -> Decode | str:
     return decode if callable(decode) else f"the decoder {name} is {type(decode).__name__}, not a function"
 
 
-def reason_of(error: BaseException) -> bytes:
+def refusal_of(error: BaseException) -> bytes:
     """What a decoder raised, in a line."""
     try:
         text = str(error)

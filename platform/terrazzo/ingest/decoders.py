@@ -26,12 +26,16 @@ _log = logging.getLogger(__name__)
 _SCRIPT = Path(__file__).with_name("decoder_process.py")
 _MOST_MEMORY_BYTES = 512 * 2**20
 _MOST_ANSWER_BYTES = 2**20
-_START_S = 30.0  # for the process to start and to load a decoder
+_START_S = 30.0  # for the process to start and to load a decoder, or to read a long payload
 _SLACK = 40.0  # times the processor time, at least _LEAST_WAIT_S: the machine may be busy
 _LEAST_WAIT_S = 2.0
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
+
+
+POINTS = ""
+"""The decoder of long payloads that are objects of points, which the process has itself."""
 
 
 class DecoderStats(msgspec.Struct):
@@ -72,6 +76,8 @@ class PayloadDecoders:
     async def decode(self, payloads: Sequence[ToDecode], *, within_s: float = math.inf) -> list[bytes | Reject]:
         """What becomes of each: a JSON object of points, or why it doesn't; of the first few where it takes longer.
 
+        Of ``POINTS``: what ``decoder_process.read_points`` says; a ``Reject`` where the process could not.
+
         Raises:
             OSError: the process can't be started.
         """
@@ -91,11 +97,11 @@ class PayloadDecoders:
 
     async def _decode_one(self, payload: ToDecode) -> bytes | Reject:
         name = payload.decoder
-        if name not in self.allowed:
-            return self._refused(f"the decoder {name} of the configuration is none of ingest.decoders")
+        if name and name not in self.allowed:
+            return self._refused(name, f"the decoder {name} of the configuration is none of ingest.decoders")
         process = await self._start()
         try:
-            async with asyncio.timeout(self._wait_s if name in self._known else _START_S):
+            async with asyncio.timeout(self._wait_s if name in self._known and name != POINTS else _START_S):
                 is_done, found = await _ask(process, payload)
         except TimeoutError:
             return await self._gave_up(name, say("decoder_took_too_long"))
@@ -106,18 +112,18 @@ class PayloadDecoders:
             raise
         self._known.add(name)
         if not is_done:
-            return self._refused(found.decode("utf-8", "replace"))
-        self.stats.decoded += 1
+            return self._refused(name, found.decode("utf-8", "replace"))
+        self.stats.decoded += name != POINTS
         return found
 
     async def _gave_up(self, name: str, told: Said) -> Reject:
         await self._end()
         self.stats.ended += 1
         self._sparse_log.warning("%s (%s), and is started anew", told, name)
-        return self._refused(told)
+        return self._refused(name, told)
 
-    def _refused(self, reason: str) -> Reject:
-        self.stats.refused += 1
+    def _refused(self, name: str, reason: str) -> Reject:
+        self.stats.refused += name != POINTS
         return Reject(RejectKind.DECODER, reason)
 
     async def _start(self) -> Process:

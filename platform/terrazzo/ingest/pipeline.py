@@ -105,7 +105,7 @@ class IngestPipeline:
         self.taken = Backlog()
         self._share_bytes = self._limits.bytes // _SHARES
         self._opener = Opener(self._on_opened)
-        self._decoding_queue = DecodingQueue(decoders or PayloadDecoders(), self._on_opened)
+        self._decoding_queue = DecodingQueue(decoders or PayloadDecoders(), self._on_opened, points)
         self._pace = CommitPace(self._limits.group_bytes)
         self._group = CommitGroup()  # being decoded
         self._committing: CommitGroup | None = None  # not stored yet

@@ -64,7 +64,7 @@ def _said(text: str, code: str, values: Mapping[str, Any]) -> Said:
 def told_by(error: BaseException) -> str:
     """What an error was given, or the one that it repeats: a sentence that knows its code, or its text."""
     given = error.args[0] if error.args else None
-    if isinstance(given, Said):
+    if isinstance(given, str) and given.__class__ is not str:  # a ``Said``, or one that is told again
         return given
     text, cause = str(error), error.__cause__
     return told_by(cause) if cause is not None and str(cause) == text else text

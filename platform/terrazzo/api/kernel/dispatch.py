@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from types import GeneratorType
 from typing import Any, NamedTuple, cast
@@ -35,7 +36,7 @@ from terrazzo.api.kernel.long_lists import (
     is_long,
     long_parts,
 )
-from terrazzo.api.kernel.long_requests.values import turn_by_turn
+from terrazzo.api.kernel.long_requests.values import LONG, turn_by_turn
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -294,7 +295,10 @@ class Gateway:
         if columns is not None:
             is_series = asked.operation.is_series
             reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
-        decode = self._validator.reader_of_json(asked.operation, asked.body, strict=head.strict)
+        if head.strict or len(asked.body) > LONG:
+            decode = partial(self._validator.steps_from_json, asked.operation, asked.body, strict=head.strict)
+        else:
+            decode = partial(self._validator.from_json, asked.operation, asked.body)
         return self._performer.perform(asked.operation, caller, decode, reply)
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, field: str, reason: str, *, status: int = 200) -> Answer:

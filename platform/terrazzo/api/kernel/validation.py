@@ -11,7 +11,7 @@ import msgspec
 
 from terrazzo.api.kernel.fields import decode_hook
 from terrazzo.api.kernel.long_requests.form import LongForm
-from terrazzo.api.kernel.long_requests.values import LONG, MOST_VALUES
+from terrazzo.api.kernel.long_requests.values import MOST_VALUES
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.schema_faults import schema_fault
 from terrazzo.api.kernel.strictness import refuse_unknown
@@ -48,7 +48,7 @@ class _Readers(dict[type[msgspec.Struct], _Reader]):
 class Validator:
     """Decodes the requests of all operations; one decoder each, made once.
 
-    What is longer than ``LONG``, and what is ``strict``, is read in steps: field by field, each once.
+    What is long, and what is ``strict``, is read in steps: field by field, each once.
 
     Args:
         most_values: in one field of a long request.
@@ -79,13 +79,6 @@ class Validator:
             if len(given) < len(values):
                 return self.from_json(operation, msgspec.json.encode(given).decode())
             raise _faults(operation.request, values, self._read_json, error) from None
-
-    def reader_of_json(self, operation: Operation, body: str, *, strict: bool) -> Callable[[], Any]:
-        """What returns the request in a JSON object that is well formed, or steps towards it; it raises as
-        ``from_json``."""
-        if strict or len(body) > LONG:
-            return partial(self.steps_from_json, operation, body, strict=strict)
-        return partial(self.from_json, operation, body)
 
     def steps_from_json(self, operation: Operation, body: str, *, strict: bool = False) -> Steps[Any]:
         """``from_json`` in steps of some milliseconds, each field read once."""

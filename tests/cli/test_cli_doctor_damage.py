@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from terrazzo.cli.damage_checks import check_damage, check_sqlite
+from terrazzo.cli.damage.checks import check_damage, check_sqlite
 from terrazzo.cli.finding import Level
 from terrazzo.config.sections import load_config
 from terrazzo_broker.persistence.rocksdb_log import DAMAGED

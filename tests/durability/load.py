@@ -119,6 +119,13 @@ def _packet(terminal: socket.socket) -> tuple[int, bytes]:
     return first, _exactly(terminal, length)
 
 
+def connack(port: int, uid: str) -> str:
+    """What a terminal is answered that logs in with a clean session; empty: its connection was closed."""
+    with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_S) as terminal:
+        terminal.sendall(login(uid, f"u-{uid}", f"pin-{uid}"[:16]))
+        return terminal.recv(4).hex()
+
+
 def begin_session(port: int, uid: str) -> None:
     """The terminal subscribes to its commands, and goes; its session stays."""
     with _session(port, uid, _ACCEPTED) as terminal:
@@ -181,6 +188,11 @@ class Changes:
     def cease(self) -> None:
         """The platform is about to be killed."""
         self._ended.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is changed any more."""
+        return not self._thread.is_alive()
 
     def join(self) -> None:
         """After it was."""

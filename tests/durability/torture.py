@@ -8,8 +8,10 @@ is told, and the next one is done. The table at the end is that of ``docs/reliab
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +20,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from clock_rounds import jump_again_and_again  # noqa: E402
 from disk_rounds import fill_again_and_again, slow_again_and_again  # noqa: E402
+from flipped_bytes import flip_again_and_again  # noqa: E402
 from kill_rounds import kill_again_and_again  # noqa: E402
 from outcomes import Broken, Outcome, read_outcome, table  # noqa: E402
 from power_rounds import fail_again_and_again  # noqa: E402
 
+BENCHMARKS = HERE.parents[1] / "benchmarks"
 DONE = HERE.parents[1] / "build" / "torture"
 
 
@@ -41,11 +46,33 @@ class Kind:
     at_once: int = 10
 
 
+def measured_by(program: str, *arguments: str) -> Callable[..., Outcome]:
+    """A kind whose rounds are runs of a benchmark, which says what it has found, and ends with 0 when all was well."""
+
+    def run(work: Path, rounds: int, *, first: int, told: bool) -> Outcome:
+        for number in range(first, first + rounds):
+            began_s = time.monotonic()
+            done = subprocess.run([sys.executable, str(BENCHMARKS / program), *arguments], check=False)
+            if done.returncode:
+                raise Broken(f"{program} {' '.join(arguments)}: status {done.returncode}")
+            if told:
+                print(f"{program} {number}: {time.monotonic() - began_s:.0f} s", flush=True)
+        return Outcome(rounds=rounds)
+
+    return run
+
+
 KINDS = {
     "kill": Kind(kill_again_and_again),
     "power": Kind(fail_again_and_again),
     "full": Kind(fill_again_and_again),
     "slow": Kind(slow_again_and_again),
+    "bytes": Kind(flip_again_and_again, at_once=50),
+    "clock": Kind(jump_again_and_again),
+    "loris": Kind(measured_by("floods.py", "--only", "o,p,q,r"), rounds=1, at_once=1),
+    "bombs": Kind(measured_by("floods.py", "--only", "e,f,g,i"), rounds=1, at_once=1),
+    "returning": Kind(measured_by("registry.py", "--returning", "10000"), rounds=1, at_once=1),
+    "soak": Kind(measured_by("soak.py", "--minutes", "120"), rounds=1, at_once=1),
 }
 
 
@@ -55,10 +82,13 @@ def main() -> int:
     options.add_argument("--rounds", type=int, default=0, help="of each kind, in all calls together")
     options.add_argument("--only", default=",".join(KINDS), help=f"kinds, of {', '.join(KINDS)}")
     options.add_argument("--again", action="store_true", help="from the beginning, whatever has been done")
+    options.add_argument("--hours", type=float, default=0.0, help="of the soak; 2 unless given")
     given = options.parse_args()
     chosen = given.only.split(",")
     if unknown := set(chosen) - KINDS.keys():
         options.error(f"no kinds: {', '.join(sorted(unknown))}")
+    if given.hours:
+        KINDS["soak"] = Kind(measured_by("soak.py", "--minutes", str(given.hours * 60)), rounds=1, at_once=1)
     whole = [go_on(name, given.rounds or KINDS[name].rounds, again=given.again) for name in chosen]
     done = {name: read_outcome(DONE / f"{name}.json") for name in KINDS}
     print(table({name: outcome for name, outcome in done.items() if outcome.rounds}))

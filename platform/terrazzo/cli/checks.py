@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from terrazzo.cli import running
 from terrazzo.cli.backup_checks import check_backups
-from terrazzo.cli.damage_checks import check_damage
+from terrazzo.cli.damage.checks import check_damage
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.start_checks import MIB, OTHER_DATABASE, START_CHECKS
 from terrazzo.config.http import is_loopback

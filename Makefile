@@ -64,11 +64,11 @@ long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 -o faulthandler_timeout=4000 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
 
-# The power fails under a load, ROUNDS times, on a disk that forgets what was not synced (Linux, root, libfuse3); where it
-# was stopped it goes on.
+# The worst days, ROUNDS of each kind, one kind after the other: kills, failing power, disks that are full or slow (the
+# latter three: Linux, root, libfuse3), and so on. It may be stopped, and goes on. ARGS="--only kill,full", --again.
 torture: export PYTHONDONTWRITEBYTECODE :=
 torture: .venv/.installed-test
-	$(BIN)/python tests/durability/torture.py --rounds $(if $(filter-out file,$(origin ROUNDS)),$(ROUNDS),100)
+	$(BIN)/python tests/durability/torture.py $(if $(filter-out file,$(origin ROUNDS)),--rounds $(ROUNDS)) $(ARGS)
 
 # ROUNDS faults on several nodes under load, each kind as often as any other; ARGS=--help says what can be chosen.
 torture-cluster: ROUNDS = 100

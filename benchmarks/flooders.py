@@ -224,6 +224,28 @@ async def silent_connections_everywhere(self: Flooder, number: int) -> None:
         await hold(peer)
 
 
+async def slow_lorises_on_each_port(self: Flooder, number: int) -> None:
+    """A request, line or CONNECT that never ends, a byte a second."""
+    port = ("http", "websocket", "tcp", "mqtt", "mqtt_websocket")[number % 5]
+    async with self.connect(port) as (reader, writer):
+        begun, more = _UNENDING[port]
+        writer.write(begun)
+        while not reader.at_eof():
+            writer.write(more)
+            await writer.drain()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(65_536), 1.0)
+
+
+_HEAD = (b"GET / HTTP/1.1\r\nHost: x\r\nX-", b"x")
+_UNENDING = {
+    "http": (f"POST {GATEWAY} HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n".encode(), b" "),
+    "websocket": _HEAD,
+    "tcp": (b'{"action": "', b"x"),
+    "mqtt": (b"\x10\xff\x7f\x00\x04MQTT\x04\x02\x00\x00\x3f\x00", b"x"),
+    "mqtt_websocket": _HEAD,
+}
+
 ATTACKS: dict[str, Callable[[Flooder, int], Awaitable[None]]] = {
     "e inflating bodies": inflating_bodies,
     "f multipart bodies": multipart_bodies,
@@ -238,6 +260,7 @@ ATTACKS: dict[str, Callable[[Flooder, int], Awaitable[None]]] = {
     "o silent api connections": silent_api_connections,
     "p silent mqtt websockets": silent_mqtt_websockets,
     "q silent connections everywhere": silent_connections_everywhere,
+    "r slow lorises on each port": slow_lorises_on_each_port,
 }
 
 

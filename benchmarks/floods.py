@@ -78,6 +78,7 @@ HOW = {
     "o": How(10_500, 1_000, ready=1_500),
     "p": How(2_500, 1_000, ready=1_500),
     "q": How(2_000, 1_000, ready=1_500),
+    "r": How(1_500, 1_000, ready=1_000),
 }
 
 
@@ -128,6 +129,7 @@ BOUNDS = {
     "o": beyond(32, 1_000, "`limits.unauthenticated_connections`"),
     "p": beyond(32, 1_024, "`limits.half_open_per_address`"),
     "q": beyond(32, DESCRIPTORS * 3 // 4 - EMPTY.descriptors, "a quarter of its 1,024 stays for store and files"),
+    "r": beyond(32, 1_500, "1,500 connections; an unfinished request has `limits.request_timeout_s`"),
 }
 
 

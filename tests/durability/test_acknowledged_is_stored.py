@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from pathlib import Path
 
 from length import rounds
@@ -24,6 +25,7 @@ class Publisher:
         self.uid = uid
         self.next = first
         self.acknowledged: set[int] = set()
+        self.silent_s = 0.0  # the longest without a PUBACK
         self._in_flight: dict[int, int] = {}  # packet id -> number
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.sendall(login(uid, f"u-{uid}", f"pin-{uid}"))
@@ -43,7 +45,10 @@ class Publisher:
     def _exchange(self) -> bool:
         blank = [number for number in range(1, WINDOW + 1) if number not in self._in_flight]
         self._socket.sendall(b"".join(self._publish(packet_id) for packet_id in blank))
+        asked_s = time.monotonic()
         answer = self._socket.recv(4096)
+        if answer:
+            self.silent_s = max(self.silent_s, time.monotonic() - asked_s)
         while len(answer) % 4:
             answer += self._socket.recv(4096)
         for start in range(0, len(answer), 4):

@@ -46,6 +46,16 @@ def power_failure(mount: Path, target: Path, *, seed: int, some: bool) -> None:
     os.setxattr(mount, "user.power", f"{'some' if some else 'drop'} {seed} {target}".encode())
 
 
+def set_full(mount: Path, is_full: bool) -> None:
+    """Whether there is no room for anything more."""
+    os.setxattr(mount, "user.full", b"1" if is_full else b"0")
+
+
+def set_slow(mount: Path, times: int) -> None:
+    """So many times as long does it take to write and to sync; 1: as it is."""
+    os.setxattr(mount, "user.slow", str(times).encode())
+
+
 def require_fuse() -> None:
     """Skips where nothing can be mounted."""
     pytest.importorskip("mfusepy", reason="mfusepy is not installed", exc_type=ImportError)

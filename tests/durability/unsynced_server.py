@@ -3,6 +3,10 @@
 ``python unsynced_server.py MOUNT BACKING FOLDER heeds``: the disk has what is in FOLDER, synced, and heeds syncs.
 Setting the attribute ``user.power`` of MOUNT to ``drop SEED TARGET`` or ``some SEED TARGET`` writes into TARGET what a
 failure of the power at this moment would leave, and leaves everything running.
+
+``user.full`` ``1``: there is no room for anything more, until it is ``0``. ``user.slow`` ``100``: a write takes 100
+times as long as it does, and so does a sync, of at least a millisecond; whoever else asks waits meanwhile, as for a
+disk with one queue.
 """
 
 from __future__ import annotations
@@ -12,15 +16,18 @@ import os
 import random
 import stat
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import mfusepy
 from unsynced_disk import Disk, Inode
 
-POWER = "user.power"
 HEEDS = "heeds"
 _BLOCK = 4096
+_SYNC_S = 0.001  # what one takes a solid-state disk
 
 
 class Served(mfusepy.Operations):  # type: ignore[misc]
@@ -30,6 +37,20 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
+        self._is_full = False
+        self._times_slower = 1
+
+    def _need_room(self) -> None:
+        if self._is_full:
+            raise mfusepy.FuseOSError(errno.ENOSPC)
+
+    @contextmanager
+    def _slowed(self, least_s: float = 0.0) -> Iterator[None]:
+        began_s = time.monotonic()
+        yield
+        if self._times_slower > 1:
+            took_s = time.monotonic() - began_s
+            time.sleep(max(took_s, least_s) * self._times_slower - took_s)
 
     def _inode(self, path: str | None, handle: int | None = None) -> Inode:
         return self.disk.inode(handle) if handle else self.disk.find(path or "/")
@@ -45,14 +66,17 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
         return [".", "..", *self.disk.find(path).names]
 
     def mkdir(self, path: str, mode: int) -> int:
+        self._need_room()
         self.disk.make(path, stat.S_IFDIR | mode)
         return 0
 
     def mknod(self, path: str, mode: int, dev: int) -> int:
+        self._need_room()
         self.disk.make(path, mode)
         return 0
 
     def create(self, path: str, mode: int, fi: Any = None) -> int:
+        self._need_room()
         inode = self.disk.make(path, stat.S_IFREG | stat.S_IMODE(mode))
         inode.opened += 1
         return inode.number
@@ -72,18 +96,24 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
         return os.pread(self.disk.inode(fh).descriptor, size, offset)
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
-        return self.disk.write(self.disk.inode(fh), data, offset)
+        inode = self.disk.inode(fh)
+        if offset + len(data) > inode.size:  # what is there may be written over
+            self._need_room()
+        with self._slowed():
+            return self.disk.write(inode, data, offset)
 
     def truncate(self, path: str, length: int, fh: int | None = None) -> int:
         self.disk.truncate(self._inode(path, fh), length)
         return 0
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:
-        self.disk.sync_file(self.disk.inode(fh))
+        with self._slowed(_SYNC_S):
+            self.disk.sync_file(self.disk.inode(fh))
         return 0
 
     def fsyncdir(self, path: str, datasync: int, fh: int) -> int:
-        self.disk.sync_folder(self.disk.find(path))
+        with self._slowed(_SYNC_S):
+            self.disk.sync_folder(self.disk.find(path))
         return 0
 
     def link(self, target: str, source: str) -> int:
@@ -117,15 +147,23 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def statfs(self, path: str) -> dict[str, int]:
-        free = 1 << 22
-        sizes = dict.fromkeys(("f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail"), free)
-        return {"f_bsize": _BLOCK, "f_frsize": _BLOCK, "f_namemax": 255, **sizes}
+        blocks = 1 << 22
+        free = 0 if self._is_full else blocks
+        sizes = {"f_blocks": blocks, "f_bfree": free, "f_bavail": free}
+        files = dict.fromkeys(("f_files", "f_ffree", "f_favail"), blocks)
+        return {"f_bsize": _BLOCK, "f_frsize": _BLOCK, "f_namemax": 255, **sizes, **files}
 
     def setxattr(self, path: str, name: str, value: bytes, options: int, position: int = 0) -> int:
-        if name != POWER:
-            raise mfusepy.FuseOSError(errno.ENOTSUP)
-        how, seed, target = value.decode().split(" ", 2)
-        self.disk.after_power_failure(Path(target), random.Random(seed), some=how == "some")
+        match name:
+            case "user.power":
+                how, seed, target = value.decode().split(" ", 2)
+                self.disk.after_power_failure(Path(target), random.Random(seed), some=how == "some")
+            case "user.full":
+                self._is_full = value == b"1"
+            case "user.slow":
+                self._times_slower = int(value)
+            case _:
+                raise mfusepy.FuseOSError(errno.ENOTSUP)
         return 0
 
 

@@ -23,7 +23,7 @@ from rocksdict import (
 )
 
 from terrazzo.ports.store import StoreFull, StoreUnavailable
-from terrazzo_broker.persistence.rocksdb_log import log_options, write_options
+from terrazzo_broker.persistence.rocksdb_log import log_options, open_telling_damage, write_options
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,7 +60,9 @@ def _open(path: Path, *, what: str, options: Options) -> Rdict:
         raise _in_words(error, path, what) from None
     with translated_errors(path, what):
         # Without the families it would take theirs, and a small cache, from the folder: what an earlier version set.
-        return Rdict(str(path), options, column_families={"default": options})
+        return open_telling_damage(
+            path, options, lambda given: Rdict(str(path), given, column_families={"default": given})
+        )
 
 
 def _open_files() -> int:

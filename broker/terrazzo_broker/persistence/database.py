@@ -19,7 +19,7 @@ from rocksdict import (
 )
 
 from ..storage import StorageError
-from .rocksdb_log import log_options, write_options
+from .rocksdb_log import log_options, open_telling_damage, write_options
 
 _MIB = 1 << 20
 _STALL_PAUSE_S = 0.002
@@ -64,7 +64,11 @@ class StateDatabase:
             options = _options()
             # Without the families it would take theirs from the folder: what an earlier version set.
             families = {"default": options}
-            self._db = Rdict(str(self.folder), options, families, access_type=AccessType.read_write())
+            self._db = open_telling_damage(
+                self.folder,
+                options,
+                lambda given: Rdict(str(self.folder), given, families, access_type=AccessType.read_write()),
+            )
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys and values in the order of the keys."""

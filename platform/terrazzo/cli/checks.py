@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from terrazzo.cli import running
 from terrazzo.cli.backup_checks import check_backups
+from terrazzo.cli.damage.checks import check_damage
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.start_checks import MIB, OTHER_DATABASE, START_CHECKS
 from terrazzo.config.http import is_loopback
@@ -86,6 +87,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_outage(config)
     yield from check_sealing(config)
     yield from check_segments(config)
+    yield from check_damage(config)
     yield from check_backups(config)
 
 

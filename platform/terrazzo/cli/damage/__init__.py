@@ -1,0 +1,1 @@
+"""What a disk has damaged in the data folder, for ``terrazzo doctor``."""

@@ -17,7 +17,7 @@ sys.path += [str(BENCHMARKS), str(BENCHMARKS.parent / "tests" / "parsers")]
 from nonsense.large import MOST_BYTES, large_report, large_request  # noqa: E402
 from nonsense.values import Values  # noqa: E402
 
-LARGE = ""
+LARGE = "requests,reports"
 """What is as large as may come, now and then: ``requests,reports``."""
 
 

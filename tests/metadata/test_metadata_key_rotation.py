@@ -201,7 +201,13 @@ LATER_COLUMNS = (
     ("rule", "severity"),
     *(("company", f"limit_{kind}") for kind in ("records", "record_bytes", "files", "file_bytes")),
     *(("company", f"limit_{kind}") for kind in ("events", "event_bytes", "publish_per_second")),
-    *(("company", f"retention_{kind}") for kind in ("events", "labels", "commands", "messages", "audit")),
+    *(("company", f"limit_{kind}") for kind in ("api_keys", "authorities", "rules", "rule_conditions")),
+    *(("company", f"limit_{kind}") for kind in ("rule_commands_per_hour", "queued_messages", "queued_bytes")),
+    *(
+        ("company", f"limit_{kind}")
+        for kind in ("subscriptions", "retained_messages", "retained_bytes", "answer_bytes")
+    ),
+    *(("company", f"retention_{kind}") for kind in ("events", "labels", "commands", "messages", "audit", "series")),
     *(("rule", name) for name in ("terminal_list", "tags", "group_list", "minutes", "back_minutes", "digest")),
     ("rule", "digest_at"),
     *(("rule", name) for name in ("command", "command_value", "command_objects", "command_expiry_s")),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from terrazzo.analysis.known_progress import KnownProgress
+from terrazzo.analysis.progress import ScriptProgress
 from terrazzo.analysis.scripts import ScriptCatalogue, ScriptKind
 from terrazzo.loop_pauses import at_once
 
@@ -36,7 +38,7 @@ def balance(number: int) -> dict[str, Any]:
     ],
 )
 def test_what_is_counted_is_what_scripts_cost(kind: ScriptKind, make: Any, objects: int) -> None:
-    catalogue, count = ScriptCatalogue(UTC), 30
+    catalogue, progress, count = ScriptCatalogue(UTC), KnownProgress(), 30
     tracemalloc.start()
     try:
         for number in range(1, count + 1):
@@ -47,7 +49,8 @@ def test_what_is_counted_is_what_scripts_cost(kind: ScriptKind, make: Any, objec
         for script in catalogue:
             if kind is ScriptKind.CALCULATE:
                 at_once(script.body.reading())
-        catalogue.jobs()
+        for number, (script, job) in enumerate(catalogue.jobs(7), 1_790_000_000_000_000):
+            progress[job] = ScriptProgress(digest=script.digest, origin_us=number, done_us=number + 1_000_000)
         snapshot = tracemalloc.take_snapshot()
     finally:
         tracemalloc.stop()

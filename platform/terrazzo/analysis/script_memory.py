@@ -13,7 +13,7 @@ from terrazzo.memory_shares import Kept
 _SCRIPT_BYTES = 1_500  # of each
 _ROW_BYTES = 180
 _CHARACTER_BYTES = 24  # of an expression: some 70 for a name, number or sign
-_OBJECT_BYTES = 180  # of each object of a script: its id, and the job that it is
+_OBJECT_BYTES = 420  # of each object of a script: its id, the job that it is, and how far that has come
 
 
 class ScriptMemory:

@@ -54,7 +54,7 @@ class Noted(Shelf):
 
 
 def change(mapping_id: int, script: list[list[Any]] | None) -> RowChange:
-    row = None if script is None else {"script": script, "is_available": 1}
+    row = None if script is None else {"script": script, "is_available": 1, "permission_company_id": 1}
     return RowChange(mapping_id, str(mapping_id), row)
 
 

@@ -18,13 +18,14 @@ from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.certificates.authorities import Authorities
 from terrazzo.domain.certificates.authority import ClientAuthority
 from terrazzo.domain.command_payload import build_payload, split_credentials, without_download_secrets
-from terrazzo.domain.payload import Reject, decode, flatten, take_points
+from terrazzo.domain.payload import PointLimits, Reject, decode, flatten, has_many_values, take_points
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import parse_topic_permission
 from terrazzo.embedded.bridges import _read_properties
 from terrazzo.errors import BadParameter
+from terrazzo.ingest.decoder_process import read_points
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.timing import record_time
 from terrazzo.terminals.acl import TerminalAcl, covers, is_sys_filter
@@ -98,6 +99,9 @@ def _packet(data: bytes) -> object:
 
 
 def _payload(data: bytes) -> object:
+    limits = PointLimits()
+    apart = msgspec.msgpack.decode(read_points(data, limits.name_chars, limits.points, limits.text_chars, 1))
+    assert has_many_values(data) or len(apart[1]) < 10
     points = flatten(decode(data))
     assert take_points(data).keys() == points.keys()
     return record_time(points["Time"], latest_us=2**60) if "Time" in points else None
@@ -227,6 +231,8 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
             "terrazzo.domain.payload:_decode_other",
             "terrazzo.domain.payload:_explained",
             "terrazzo.domain.payload:take_points",
+            "terrazzo.domain.payload:has_many_values",
+            "terrazzo.ingest.decoder_process:read_points",
             "terrazzo.ingest.timing:_parse_text",
             "terrazzo.ingest.timing:_parse_number",
         ),

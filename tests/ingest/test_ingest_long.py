@@ -151,7 +151,7 @@ async def test_many_reports_that_are_refused_hold_nobody_up() -> None:
         ingest.take(batch)
         await settled(batch)
     assert len(batch.refusals) == 250
-    assert longest.cpu_s < MOST_S
+    assert longest.cpu_s < 1.5 * MOST_S, "two turns may be between two looks of the watch; all of them are thrice that"
 
 
 async def test_what_has_few_values_is_read_at_once() -> None:

@@ -207,7 +207,7 @@ async def test_names_by_the_hundred_are_a_few_requests_at_a_time() -> None:
             return []
 
     names = [f"K{number}" for number in range(100)]
-    assert await queries.latest_each(Server(), "m/1", names) == {}  # type: ignore[arg-type]
+    assert await queries.latest_each(Server(), "m/1", names, queries.LATEST_US) == {}  # type: ignore[arg-type]
     assert sum(asked) >= 100
     assert max(asked) <= 40
 

@@ -288,6 +288,14 @@ def count(text: str, most: int = 10**9) -> int:
     return at_once(values_in(text.encode(), most))
 
 
+def test_numbers_that_take_long_to_read_count_as_many() -> None:
+    for number in ("1e300", "-1.5E-300", "0.e0000300", "1e+308"):
+        assert count(json.dumps(list(range(140)))[:-1] + f", {number}" * 100 + "]", most=10_000) > 10_000
+        assert count(f"[{', '.join([number] * 10_000)}]", most=30_000) > 30_000
+    for harmless in ('"0a3e300"', "1e30", "1.5e-7", '"1e300"', "3000"):
+        assert count(f"[{', '.join([harmless] * 1_000)}]") <= 1_001
+
+
 @given(
     st.recursive(
         st.integers() | st.text(alphabet='a,[{"\\ü') | st.none(),

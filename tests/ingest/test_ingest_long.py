@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -73,7 +72,6 @@ async def test_a_long_report_is_stored_in_order_and_holds_nobody_up(decoders: Pa
     shelf, body = Shelf(), GOOD[named]
     first, second = batch_of(SMALL[0], body, SMALL[1]), batch_of(SMALL[2])
     async with running(shelf, decoders=decoders) as ingest, longest_turn() as longest:
-        await asyncio.sleep(0)  # the watch begins
         ingest.take(first)
         ingest.take(second)
         await settled(first, second)
@@ -92,7 +90,6 @@ async def test_what_is_wrong_with_a_long_report_is_said_as_ever(decoders: Payloa
     shelf, body = Shelf(), BAD[named]
     batch = batch_of(SMALL[0], body, SMALL[1])
     async with running(shelf, decoders=decoders) as ingest, longest_turn() as longest:
-        await asyncio.sleep(0)  # the watch begins
         ingest.take(batch)
         await settled(batch)
     assert longest.cpu_s < MOST_S
@@ -113,7 +110,6 @@ async def test_what_is_wrong_with_a_long_report_is_said_as_ever(decoders: Payloa
 async def test_a_long_report_is_mapped_as_any(decoders: PayloadDecoders, named: str) -> None:
     mapping, batch = Mapping(), batch_of(SMALL[0], GOOD[named], SMALL[1])
     async with running(Shelf(), decoders=decoders, mapper=mapping) as ingest, longest_turn() as longest:
-        await asyncio.sleep(0)  # the watch begins
         ingest.take(batch)
         await settled(batch)
     assert longest.cpu_s < 2 * MOST_S, "of a hundred thousand points that are kept here, freeing them is a part"
@@ -147,7 +143,6 @@ async def test_many_reports_that_are_refused_hold_nobody_up() -> None:
     body = b"{" + b",".join(b'"a%d":1' % number for number in range(110)) + b',"z":[1]}'
     batch = batch_of(*[body] * 250)
     async with running(Shelf()) as ingest, longest_turn() as longest:
-        await asyncio.sleep(0)  # the watch begins
         ingest.take(batch)
         await settled(batch)
     assert len(batch.refusals) == 250

@@ -14,6 +14,7 @@ from parser_kinds import Parser
 from terrazzo.access.oidc import read_provider
 from terrazzo.access.single_sign_on import role_of, username_of
 from terrazzo.api.kernel.components import query_values
+from terrazzo.api.kernel.long_requests.values import values_in
 from terrazzo.api.kernel.replica.position import ReadPosition
 from terrazzo.api.transports.bodies.forms import _MEDIA_TYPE, clean_name, read_multipart, read_urlencoded
 from terrazzo.api.transports.bodies.inflate import BadCoding, Inflater
@@ -26,6 +27,7 @@ from terrazzo.bulk.rows import read_upload
 from terrazzo.config.sso import SsoSection
 from terrazzo.errors import BadParameter, NotAuthenticated, Unavailable
 from terrazzo.files.folder import _NAME
+from terrazzo.loop_pauses import at_once
 from terrazzo_adapters.messenger.http import _CHARSET
 from terrazzo_broker.listeners.proxy_protocol import SIGNATURE_2, ProxyError, parse_header
 
@@ -92,6 +94,19 @@ def _of_provider(text: str) -> object:
 
 
 PARSERS_OF_TEXT: list[Parser[str]] = [
+    Parser(
+        covers=("terrazzo.api.kernel.long_requests.values:_EXTREME",),
+        run=lambda data: at_once(values_in(data, 30_000)),
+        worst=(
+            lambda n: b"[" + b"1e300," * (n // 6),
+            lambda n: b"1e" + b"0" * n,
+            lambda n: b"1e0" * (n // 3),
+            lambda n: b'"' + b"\\" * n,
+            lambda n: b'"a",' * (n // 4),
+            lambda n: b'"[",' * (n // 4),
+        ),
+        samples=(b'[1e300, -1.5E-300, "a,[", "[1,2]"]', b'{"a": [1, 2, {"b": "\\u005b"}]}'),
+    ),
     Parser(
         covers=("terrazzo.api.kernel.components:query_values",),
         run=lambda text: query_values(parse_qsl(text)),

@@ -207,6 +207,8 @@ def gateway_rows(first: Platform, second: Platform, folder: Path) -> Iterator[Ro
         "get_last_grid": {"action": "get_last_grid", "terminal_id": uids()[0], "topic": ["r"]},
         "get_grid_list": {"action": "get_grid_list", "terminal_id": uids()[0], "topic": ["r"], "page_size": 10, **span},
     }
+    for side in ("first", "second"):
+        (folder / side).mkdir()
     for each in (first, second):
         publish(Load("127.0.0.1", each.mqtt, uids(), 25, window=25))
     for connections in (1, 16):

@@ -137,6 +137,8 @@ def _may_be_long(hint: Any) -> bool:
         return _may_be_long(get_args(hint)[0])
     if origin in (Union, UnionType):
         return any(map(_may_be_long, get_args(hint)))
+    if origin is dict and get_args(hint)[1] in (int, float):
+        return False  # some hundred figures
     found = origin or hint
     return not isinstance(found, type) or issubclass(found, _MANY)
 

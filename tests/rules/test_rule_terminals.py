@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,6 @@ from rule_stand import Receiver
 from watch_stand import Stand, watched_company
 
 AWAY = {"kinds": ["offline", "back"], "minutes": 5, "back_minutes": 5}
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -20,13 +20,6 @@ from waiting import until
 
 AWAY = {"kinds": ["offline", "back"], "minutes": 5, "back_minutes": 5}
 BERLIN = ZoneInfo("Europe/Berlin")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,6 @@ from terrazzo.domain.refusals.reasons import REASONS
 from terrazzo.rules.looks import Looks
 
 AWAY = {"kinds": ["offline"], "minutes": 5}
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,22 @@ async def test_bands_are_read_by_whoever_sees_the_terminal(rig: Rig) -> None:
     assert (await rig.ask("get_presence_list", terminal_id="t1", **RANGE | {"end_time": "2002-01-01 00:00:00"}))[
         "code"
     ] == 10401
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_what_is_read_while_it_is_written_is_told_once_and_whole(rig: Rig) -> None:
+    """The task writes each few seconds, and everyone who looks at a terminal writes before."""
+    await rig.add_terminal("t1")
+    log = rig.services.presence_log
+    looks = []
+    for number in range(40):
+        note(rig, "t1", online=number % 2 == 0, reason=f"end {number}")
+        looks.append(asyncio.create_task(log.write()))
+        await asyncio.sleep(0)
+    await asyncio.gather(*looks)
+    found = await rig.call("get_presence_list", terminal_id="t1", **lately())
+    ends = [each["reason"] for each in found if each["state"] == "offline"]
+    assert ends == [f"end {number}" for number in range(1, 40, 2)]
 
 
 async def test_a_restart_ends_connections_and_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A page that stays open for a shift: what comes live is shown, and takes no more memory later than it did before."""
+"""A page that stays open for a shift: all that comes live is shown, and takes no more memory later than before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from browser import Tab, open_tab
 from console_build import build_console
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, WebSocketRoute
 
 from migrated import PASSWORD
 from running import Platform
@@ -77,3 +77,44 @@ def test_live_values_take_no_memory_for_good(platform: Platform, browser: Browse
     assert tab.complaints() == []
     tab.page.context.close()
     assert heaps[-1] - heaps[1] < MOST_MIB, heaps
+
+
+class HeldAsks:
+    """What a page asks its live connection for, until it is let through."""
+
+    def __init__(self, tab: Tab) -> None:
+        self._held: list[str | bytes] | None = []
+        self._server: WebSocketRoute | None = None
+        tab.page.route_web_socket("**/apiproxy/api", self._connect)
+
+    def _connect(self, connection: WebSocketRoute) -> None:
+        self._server = connection.connect_to_server()
+        connection.on_message(self._take)
+
+    def _take(self, message: str | bytes) -> None:
+        if self._held is not None:
+            self._held.append(message)
+        elif self._server is not None:
+            self._server.send(message)
+
+    def let_through(self) -> None:
+        held, self._held = self._held or [], None
+        assert held
+        for message in held:
+            self._take(message)
+
+
+def test_what_happens_before_a_page_is_subscribed_is_shown(platform: Platform, browser: Browser, pump: str) -> None:
+    """On a slow way a page reads before its subscription is there; what comes in between is read again."""
+    tab = open_tab(browser, platform.url)
+    asks = HeldAsks(tab)
+    tab.open()
+    tab.login("admin", PASSWORD)
+    tab.open(f"#/objects/{pump}")
+    tab.settle()
+    publish(platform, range(7_000, 7_001))
+    assert tab.page.locator(".legend b", has_text="7000").count() == 0
+    asks.let_through()
+    tab.page.locator(".legend b", has_text="7000").first.wait_for()
+    assert tab.complaints() == []
+    tab.page.context.close()

@@ -79,3 +79,16 @@ def test_who_flaps_all_day_takes_no_more_than_its_bound() -> None:
     found = bands(turns_of(DAY, log), 0, 6_000)
     assert found[-2] == Band(MOST_A_DAY - 2, 4_999, "flapping", "", log.folded + 1)
     assert (found[-1].start_us, found[-1].state) == (4_999, "offline")
+
+
+def test_a_break_that_was_mended_within_a_millisecond_is_a_band_all_the_same() -> None:
+    log = DayLog([])
+    for offset_us, is_online in ((0, True), (100, False), (300, True), (500, False), (900, True)):
+        log.add(Change(AT + offset_us, is_online, "" if is_online else f"end at {offset_us}"), DAY)
+    found = bands_of(turns_of(DAY, log), [], AT, AT + S, AT + S)
+    assert [each.reason for each in found if each.state == "offline"] == ["end at 100", "end at 500"]
+
+
+def test_a_clock_that_was_set_back_tells_the_time_that_it_shows() -> None:
+    log = log_of((3_600, True, ""), (60, False, "keep alive"))
+    assert [offset_ms for offset_ms, *_ in log.changes] == [3_600_000, 60_000]

@@ -27,7 +27,7 @@ export interface Wanted {
 
 export interface Listener {
   onFrame: (frame: Frame) => void;
-  /** Something may be missing: read again what is shown. */
+  /** Something may be missing: read again what is shown. So begins a subscription that `settled` has not waited for. */
   onGap?: (gap: Gap) => void;
   /** The platform refused or ended the subscription. */
   onEnd?: (code: number, info: string) => void;
@@ -39,6 +39,8 @@ interface Subscription extends Listener {
   wanted: Wanted;
   number: number; // the platform's; 0: not subscribed now
   since: number | undefined; // the last frame that came
+  isAwaited: boolean; // it was asked for, and has neither begun nor been given up
+  isLate: boolean; // what was read meanwhile may lack what happened before it began
 }
 
 interface Message {
@@ -81,6 +83,8 @@ export interface LiveOptions {
 }
 
 const UNUSED_MS = 3_000; // a page that follows another may want it again
+const SETTLED_MS = 300; // what a reader would notice
+const LATE = "late"; // the reason of a gap that nothing is known of
 const QUIET_MS = 30_000;
 const [CONNECTING, OPEN] = [0, 1]; // states of a socket
 
@@ -96,6 +100,7 @@ export class Live {
   private unused: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private count = 0;
+  private readers: (() => void)[] = []; // that wait until all has settled
   state: LiveState = "idle";
 
   constructor(options: LiveOptions) {
@@ -105,12 +110,35 @@ export class Live {
   /** Subscribes, to what comes after the frame `since` or from now on; the result unsubscribes. */
   subscribe(wanted: Wanted, listener: Listener, since?: number): () => void {
     const id = ++this.count;
-    const subscription: Subscription = { ...listener, wanted, number: 0, since };
+    const subscription: Subscription = { ...listener, wanted, number: 0, since, isAwaited: since === undefined, isLate: false };
     this.subscriptions.set(id, subscription);
     clearTimeout(this.unused);
     if (this.state === "open") this.ask(id, subscription);
     else if (this.state === "idle") this.connect();
     return () => this.unsubscribe(id);
+  }
+
+  /**
+   * Fulfilled when all that was subscribed in this turn, or before, has begun: what is read from then on and what frames tell have
+   * nothing between them. It waits for a moment at the most; what begins later begins with `onGap`.
+   */
+  async settled(mostMs = SETTLED_MS): Promise<void> {
+    await Promise.resolve();
+    if (this.state === "lost") this.giveUp();
+    if (!this.isSettling()) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((resume) => {
+      this.readers.push(resume);
+      timer = setTimeout(() => this.giveUp(), mostMs);
+    });
+    clearTimeout(timer);
+  }
+
+  /** Connects for a subscription that will be there in a moment. */
+  prepare(): void {
+    if (this.state !== "idle") return;
+    this.connect();
+    if (!this.subscriptions.size) this.leaveLater();
   }
 
   /** Tries at once, as after a login or when the machine wakes up. */
@@ -120,7 +148,7 @@ export class Live {
 
   /** Ends the connection; subscriptions go on with the next one. */
   restart(): void {
-    this.drop();
+    this.leave();
     if (this.subscriptions.size) this.connect();
   }
 
@@ -139,7 +167,34 @@ export class Live {
       this.byNumber.delete(subscription.number);
       this.send({ action: "unsubscribe", subscription: subscription.number });
     }
-    if (!this.subscriptions.size) this.unused = setTimeout(() => this.leave(), UNUSED_MS);
+    this.settle();
+    if (!this.subscriptions.size) this.leaveLater();
+  }
+
+  private leaveLater(): void {
+    clearTimeout(this.unused);
+    this.unused = setTimeout(() => this.leave(), UNUSED_MS);
+  }
+
+  private isSettling(): boolean {
+    for (const each of this.subscriptions.values()) if (each.isAwaited) return true;
+    return false;
+  }
+
+  /** Lets those read who wait, where nothing is awaited any more. */
+  private settle(): void {
+    if (!this.readers.length || this.isSettling()) return;
+    const readers = this.readers;
+    this.readers = [];
+    for (const resume of readers) resume();
+  }
+
+  /** Waits no longer for what has not begun. */
+  private giveUp(): void {
+    for (const each of this.subscriptions.values()) {
+      if (each.isAwaited) [each.isAwaited, each.isLate] = [false, true];
+    }
+    this.settle();
   }
 
   private leave(): void {
@@ -230,18 +285,24 @@ export class Live {
 
   private onAnswer(message: Message): void {
     const subscription = this.subscriptions.get(message.actionid ?? 0);
+    if (subscription) this.begin(subscription, message);
+    else if (message.result) this.send({ action: "unsubscribe", subscription: message.result.subscription });
+    this.settle();
+  }
+
+  private begin(subscription: Subscription, message: Message): void {
+    subscription.isAwaited = false;
     if (message.code !== 200 || !message.result) {
-      subscription?.onEnd?.(message.code ?? 0, message.info ?? "");
-      return;
-    }
-    if (!subscription) {
-      this.send({ action: "unsubscribe", subscription: message.result.subscription });
+      subscription.onEnd?.(message.code ?? 0, message.info ?? "");
       return;
     }
     subscription.number = message.result.subscription;
     subscription.since ??= message.result.seq;
     this.byNumber.set(subscription.number, subscription);
     subscription.onStart?.(subscription.since);
+    if (!subscription.isLate) return;
+    subscription.isLate = false;
+    subscription.onGap?.({ since: subscription.since, seq: subscription.since, lost: null, reason: LATE });
   }
 
   private onLive(message: Message): void {
@@ -267,6 +328,7 @@ export class Live {
   private change(state: LiveState): void {
     if (state === this.state) return;
     this.state = state;
+    if (state === "lost" && this.readers.length) this.giveUp();
     this.options.onState?.(state);
   }
 }

@@ -44,8 +44,8 @@ export function OtherLogin({ other, onClose }: OtherProps) {
 }
 
 async function enter(): Promise<void> {
+  live.restart(); // as whoever this is now
   await check();
-  live.restart();
 }
 
 /** The address without what the provider or the mail added to it. */

@@ -48,7 +48,7 @@ const connection = new Live({
 });
 
 /** Subscribes to what happens. */
-export let live: Pick<Live, "subscribe" | "retry" | "restart"> = connection;
+export let live: Pick<Live, "subscribe" | "settled" | "prepare" | "retry" | "restart"> = connection;
 let wallKey = "";
 
 /** Whether this page is a wall's: it has a link's key, and no session. */
@@ -62,7 +62,7 @@ export function enterWall(key: string): void {
   plain = new Gateway({ token: key });
   const onTry = (error: unknown): void => void (isReachable.value = !(error instanceof Unreachable));
   const feed = new WallFeed(plain, { onTry });
-  live = { subscribe: (wanted, listener) => feed.subscribe(wanted, listener), retry: () => undefined, restart: () => undefined };
+  live = { subscribe: (wanted, listener) => feed.subscribe(wanted, listener), settled: () => Promise.resolve(), prepare: () => undefined, retry: () => undefined, restart: () => undefined };
 }
 
 /** An action's result. Where the session has ended, it waits until somebody has logged in again. */
@@ -118,7 +118,9 @@ export async function pathPage<R>(name: string, query: Record<string, string>, a
   return { rows: found.data, total: found.total_records };
 }
 
+/** What is asked for, once the page's subscriptions have begun: between what is read and what they tell nothing is missing. */
 async function inSession<T>(ask: () => Promise<T>): Promise<T> {
+  await live.settled();
   for (;;) {
     try {
       const found = await ask();
@@ -144,6 +146,7 @@ export async function check(): Promise<void> {
     clock.set(found.now_us / 1_000, found.zone);
     session.value = found;
     hasExpired.value = false;
+    live.prepare(); // while the page comes
     const resumed = waiting;
     waiting = [];
     for (const resume of resumed) resume();
@@ -164,8 +167,8 @@ function lose(): void {
 /** Logs in: the session is a cookie, which no script sees. Throws as `call` does. */
 export async function login(username: string, password: string, code?: string): Promise<void> {
   await plain.call("login", { username, password, ...(code ? { code } : {}) });
+  live.restart(); // as whoever this is now
   await check();
-  live.restart();
 }
 
 /** Ends the session, for all tabs. */

@@ -54,9 +54,8 @@ export class WallFeed {
       for (const { code, time, value } of variables) {
         const key = `${objectId} ${code}`;
         if (time === null || this.newest.get(key) === time) continue;
-        const isFirst = !this.newest.has(key);
-        this.newest.set(key, time);
-        if (!isFirst) byTime.set(time, { ...byTime.get(time), [code]: value });
+        this.newest.set(key, time); // the first one, too: it may be newer than what was read when the page came
+        byTime.set(time, { ...byTime.get(time), [code]: value });
       }
       const frames = [...byTime].sort(([a], [b]) => (a < b ? -1 : 1));
       for (const [time, value] of frames) this.publish(objectId, { time, value });

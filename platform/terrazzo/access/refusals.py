@@ -120,7 +120,7 @@ class RefusalLog:
         try:
             await self._tell(folded.actor, after | {"names": sorted(folded.names)})
         except Unavailable:
-            window.folded.setdefault(kind, folded)
+            _add(window.folded.setdefault(kind, folded), folded)
             raise
 
     async def _tell(self, actor: Actor, after: dict[str, object]) -> None:
@@ -143,6 +143,16 @@ class RefusalLog:
         folded.counted += 1
         if len(folded.names) < _NAMES:
             folded.names.add(username[:64].encode("utf-8", "replace").decode())
+
+
+def _add(newer: _Folded, older: _Folded) -> None:
+    """Has what is counted anew tell of what could not be told, too."""
+    if newer is older:
+        return
+    newer.told = max(newer.told, older.told)
+    newer.counted += older.counted
+    newer.first_us, newer.last_us = older.first_us, max(newer.last_us, older.last_us)
+    newer.names.update(sorted(older.names)[: max(0, _NAMES - len(newer.names))])
 
 
 def _fold(window: _Window, actor: Actor, reason: str) -> _Folded:

@@ -39,8 +39,12 @@ class DayLog(msgspec.Struct, array_like=True):
     folded: int = 0
 
     def add(self, change: Change, day: int) -> None:
-        """Adds a change, which is later than all others."""
+        """Adds a change, which is later than all others: one of the same millisecond has the next one, else the band
+        between the two would have no length, and a break that was mended at once would never be told.
+        """
         offset_ms = (change.time_us - day * DAY_US) // 1_000
+        if self.changes and 0 <= self.changes[-1][0] - offset_ms < MOST_A_DAY:  # further back: the clock was set
+            offset_ms = self.changes[-1][0] + 1
         entry = offset_ms, change.is_online, change.reason[:MOST_REASON]
         if len(self.changes) < MOST_A_DAY:
             self.changes.append(entry)

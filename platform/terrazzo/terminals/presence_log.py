@@ -5,6 +5,7 @@ A crash loses what waits, and the platform's own log says that it was away.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -68,6 +69,7 @@ class PresenceLog:
         self._is_open = False
         self._room = 0  # how many more may be heard of until they are written
         self._tasks: list[Task] = []
+        self._writing = asyncio.Lock()  # the task writes each few seconds, and who reads bands does before
 
     def on_presence(self, client: Client, presence: Presence) -> None:
         """``PresenceRegister.changes`` tells this."""
@@ -102,6 +104,10 @@ class PresenceLog:
 
     async def write(self) -> None:
         """Writes what waits, in several transactions; raises ``Unavailable``, and it waits on."""
+        async with self._writing:
+            await self._write_waiting()
+
+    async def _write_waiting(self) -> None:
         now = self._clock()
         if now - self._beat_us >= _BEAT_US:
             self._note(_PLATFORM, Change(now, is_online=False, reason=STOPPED))

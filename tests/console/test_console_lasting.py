@@ -32,7 +32,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pump(platform: Platform) -> str:
     """The number of an object with three variables of a terminal."""
     platform.add_terminal(PUMP, platform.add_config())

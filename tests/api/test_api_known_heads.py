@@ -21,11 +21,12 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.known_heads import MOST_HEADS, KnownHead, KnownHeads
 from terrazzo.api.transports.server import HttpServer
+from terrazzo.ports import at_work
 from waiting import close, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-KNOWN = "request with a known head"  # what a task that answers one is called
+KNOWN = "requests with a known head"  # what a task that answers them is called
 PING = b'{"action":"ping","message":"x"}'
 SLOW = b'{"action":"login","username":"unknown here","password":"wrong password"}'
 """Takes as long as it takes to look at a password: that of the users of tests is looked at in no time."""
@@ -106,7 +107,11 @@ async def own_site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 def _answering() -> bool:
-    return any(task.get_name() == KNOWN for task in asyncio.all_tasks())
+    return any(work.operation == "login" for work in at_work.under_way())
+
+
+def _answerers() -> int:
+    return sum(task.get_name() == KNOWN for task in asyncio.all_tasks())
 
 
 def pong(text: str) -> dict[str, Any]:
@@ -256,6 +261,30 @@ async def test_who_leaves_before_the_answer_harms_nobody(
     async with site.line() as other:
         assert await other.ask(site.request()) == pong("x")
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+async def test_one_task_answers_the_requests_of_a_connection_and_ends_with_it(site: Site) -> None:
+    before = _answerers()
+    async with site.line() as line, site.line() as other:
+        for _ in range(3):
+            assert await line.ask(site.request()) == pong("x")
+            assert await other.ask(site.request()) == pong("x")
+            assert _answerers() <= before + 2
+        line.writer.write(site.request() * 3)  # at once: one after the other
+        for _ in range(3):
+            assert (await line.read())[2] == pong("x")
+        assert _answerers() == before + 2
+    await until(lambda: _answerers() == before)
+
+
+async def test_a_server_that_stops_waits_for_nobody_who_asks_nothing(shared_rig: Rig) -> None:
+    before = _answerers()
+    async with open_site(shared_rig) as site, site.line() as line:
+        for _ in range(3):
+            assert await line.ask(site.request()) == pong("x")
+        await asyncio.wait_for(site.server.stop(), 1)
+        assert await line.reader.read() == b""
+        await until(lambda: _answerers() == before)
 
 
 async def test_a_server_that_stops_finishes_what_is_under_way(shared_rig: Rig) -> None:

@@ -4,50 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any, cast
 
-import msgspec
 from aiohttp import WSCloseCode, web
 
 from terrazzo.api.kernel.envelope import FAILURE, UNREAD, Answer, Failure
 from terrazzo.api.kernel.operation import Caller
-from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.bodies.frame_lengths import FrameLengths
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
-from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
+from terrazzo.api.transports.connection_limiter import Cut
 from terrazzo.api.transports.idle_clock import IdleClock
 from terrazzo.api.transports.json_response import write_answer
 from terrazzo.api.transports.known_heads import KnownHead, KnownHeads
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
 from terrazzo.api.transports.peers.unread_clock import UnreadClock
-from terrazzo.api.transports.refusals import encode_refusal, refused_with
+from terrazzo.api.transports.port import Port
+from terrazzo.api.transports.refusals import GOODBYE_S, hang_up, refused_with
 from terrazzo.api.transports.request_bounds import RequestBounds
 from terrazzo.ports import at_work
 from terrazzo.reasons import reason_of, say
-from terrazzo_broker.peer_address import TrustedProxies
 
 HEAD_BYTES = 64 * 1024  # all of a head
 _PROOF_S = 0.05  # between looks whether a token has come that was sent before a long message
 _PROOF_TRIES = 20
-GOODBYE_S = 2.0  # for last words to arrive, and for what a refused peer is still sending
-
-
-class Port(msgspec.Struct, frozen=True):
-    """What the connections of a port share.
-
-    Args:
-        name: what ``/metrics`` calls its connections.
-        has_health: whether ``/healthz`` is there, which has a reserve of connections.
-        heads: None where each request is read by aiohttp.
-    """
-
-    name: str
-    has_health: bool
-    connection_limiter: ConnectionLimiter
-    limits: ApiLimits
-    heads: KnownHeads | None
-    proxies: TrustedProxies
 
 
 class HttpConnection(asyncio.Protocol):
@@ -67,6 +46,7 @@ class HttpConnection(asyncio.Protocol):
     __slots__ = (
         "_address",
         "_answering",
+        "_asked",
         "_bounds",
         "_connections",
         "_frames",
@@ -85,6 +65,7 @@ class HttpConnection(asyncio.Protocol):
         "_request_slot",
         "_transport",
         "_unread",
+        "_waiting",
         "_writable",
         "is_in_reserve",
         "is_proxied",
@@ -115,8 +96,11 @@ class HttpConnection(asyncio.Protocol):
         self._bounds = RequestBounds()
         self._head_timer: asyncio.TimerHandle | None = None
         self._give_up_handshake: Callable[[], object] | None = None
-        # A request that aiohttp doesn't see, and what came after it:
+        # A request that aiohttp doesn't see, the task that answers these, one after the other, what that waits for
+        # between two of them, and what came after it:
+        self._asked: tuple[KnownHead, bytes] | None = None
         self._answering: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Future[None] | None = None
         self._held = b""
 
     def begin_handshake(self, address: str, give_up: Callable[[], object]) -> bool:
@@ -164,7 +148,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_refused = True
         self._is_saying_goodbye = self._port.connection_limiter.begin_goodbye()
         if self._is_saying_goodbye:
-            _hang_up(transport, 503, info)
+            hang_up(transport, 503, info)
         else:
             transport.abort()
 
@@ -212,17 +196,22 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Answers a request whose head is known; hands all others to aiohttp."""
         heads, idle = self._heads, self._idle
-        if heads is None or idle is None or self._answering is not None or not self._bounds.is_at_rest:
+        if heads is None or idle is None or self._asked is not None or not self._bounds.is_at_rest:
             self._pass_on(data)
         elif (found := heads.find(data)) is None:
             self._hand_on(data)
         else:
-            self._answering = idle.loop.create_task(self._answer(heads, idle, found), name="request with a known head")
+            self._asked = found
+            if (waiting := self._waiting) is not None:
+                self._waiting = None
+                waiting.set_result(None)
+            elif self._answering is None:
+                self._answering = idle.loop.create_task(self._answer(heads, idle), name="requests with a known head")
 
     def _pass_on(self, data: bytes) -> None:
         if self._transport is None or self._is_refused:
             return None
-        if self._answering is not None:
+        if self._asked is not None:
             return self._hold(data)
         return self._hand_on(data) if self._frames is None else self._watch_frames(self._frames, data)
 
@@ -240,6 +229,7 @@ class HttpConnection(asyncio.Protocol):
         if self._bounds.after_head:
             raise refused_with(web.HTTPBadRequest(), say("upgrade_too_early"))
         self.is_upgraded, self._frames, self._heads = True, FrameLengths(UNPROVEN_BYTES), None
+        self._stop_waiting()
 
     def _watch_frames(self, frames: FrameLengths, data: bytes) -> None:
         if self._held:  # aiohttp reads on by itself
@@ -297,27 +287,46 @@ class HttpConnection(asyncio.Protocol):
         if self._reader is not None:
             self._reader.data_received(data)
 
-    async def _answer(self, heads: KnownHeads, idle: IdleClock, found: tuple[KnownHead, bytes]) -> None:
-        """Answers a request that aiohttp doesn't see; it goes on waiting for this connection's next one."""
-        known, body = found
-        idle.hold()
+    async def _answer(self, heads: KnownHeads, idle: IdleClock) -> None:
+        """Answers requests that aiohttp doesn't see, for as long as the connection has more of them: a task for each
+        would be a twelfth of what a short one costs.
+        """
         try:
-            if self.is_proxied or known.forwarded_for:
-                await self._answer_client(heads, known, body)
-            else:
-                caller = Caller(self._address, known.token, slot=self._own_slot)
-                writable = self._write(await heads.answer(body, caller, known.action))
-                if writable is not None:
-                    await writable.wait()
+            while (asked := self._asked) is not None:
+                idle.hold()
+                known, body = asked
+                try:
+                    if self.is_proxied or known.forwarded_for:
+                        await self._answer_client(heads, known, body)
+                    else:
+                        caller = Caller(self._address, known.token, slot=self._own_slot)
+                        writable = self._write(await heads.answer(body, caller, known.action))
+                        if writable is not None:
+                            await writable.wait()
+                finally:
+                    self._end_asked(idle)
+                if self._asked is None and self._heads is not None:
+                    self._waiting = idle.loop.create_future()
+                    await self._waiting
         except ConnectionError:
             pass  # the peer is gone, and with it whoever would want to know
         finally:
-            self._answering = None
-            if self._request_slot is not None:
-                self._leave_request()
-            idle.restart()
-            if self._held or self._is_closing:
-                self._go_on()
+            self._answering = self._waiting = None
+
+    def _end_asked(self, idle: IdleClock) -> None:
+        """The request was answered, or nobody waits for that any more; what came early is next."""
+        self._asked = None
+        if self._request_slot is not None:
+            self._leave_request()
+        idle.restart()
+        if self._held or self._is_closing:
+            self._go_on()
+
+    def _stop_waiting(self) -> None:
+        """No further request comes to the task that answers them."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
     async def _answer_client(self, heads: KnownHeads, known: KnownHead, body: bytes) -> None:
         """Answers a request that may be that of a client behind the peer, or more than is let in."""
@@ -395,13 +404,15 @@ class HttpConnection(asyncio.Protocol):
         Returns the request that is being answered, after which it closes.
         """
         self._is_closing, self._heads = True, None
-        if self._answering is None and self._reader is None and self._transport is not None:
+        self._stop_waiting()
+        if self._asked is None and self._reader is None and self._transport is not None:
             self._transport.close()
-        return self._answering
+        return self._answering if self._asked is not None else None
 
     def _refuse_head(self, why: Cut, status: int, info: str) -> None:
         """What else comes is not read, nor does aiohttp answer anything after these last words."""
         self._is_refused, self._heads = True, None
+        self._stop_waiting()
         self._stop_head_timer()
         if self._reader is not None:
             cast(Any, self._reader).transport = None  # which it would close
@@ -409,7 +420,7 @@ class HttpConnection(asyncio.Protocol):
             self._reader = None
         self._port.connection_limiter.cut(why, self._address, info)
         if self._transport is not None:
-            _hang_up(self._transport, status, info)
+            hang_up(self._transport, status, info)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Counts it out, and ends what reads for whoever has gone; what changes something goes on."""
@@ -423,6 +434,7 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport = self._heads = None
+        self._stop_waiting()
         self._port.connection_limiter.unread.remove(self)
         if self._idle is not None:
             self._idle.stop()
@@ -484,15 +496,3 @@ def connection_of(request: web.BaseRequest) -> HttpConnection | None:
     transport = request.transport
     protocol = None if transport is None else transport.get_protocol()
     return protocol if isinstance(protocol, HttpConnection) else None
-
-
-def _hang_up(transport: asyncio.Transport, status: int, info: str) -> None:
-    """Last words, and this half is closed; the other a little later, so that the words arrive."""
-    body = encode_refusal(status, info)
-    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    if transport.can_write_eof():
-        transport.write_eof()
-    else:  # TLS ends as a whole
-        transport.close()
-    asyncio.get_running_loop().call_later(GOODBYE_S, transport.abort)

@@ -12,11 +12,12 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.http_websocket import WebSocketReader
 
 from terrazzo.api.kernel.services import ApiLimits
-from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port
+from terrazzo.api.transports.connection import HttpConnection
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.known_heads import HEADS
 from terrazzo.api.transports.peers.client_address import PROXIES
-from terrazzo.api.transports.refusals import encode_refusal
+from terrazzo.api.transports.port import Port
+from terrazzo.api.transports.refusals import GOODBYE_S, encode_refusal
 from terrazzo.api.transports.tls import TlsAcceptor, TlsParts
 from terrazzo.reasons import say
 from terrazzo_broker.listeners.acceptor import bind

@@ -8,10 +8,12 @@ the machine's neighbours cost a second falls on both alike; of loads one after t
 itself by half. With ``--whole`` the loads of a pair are given one after the other, in an order that alternates, and
 nothing is stopped: neither has its caches emptied by the other ten times a second. Both are started anew ``STARTS``
 times in between, as where a process has its memory is worth some percent for as long as it runs; every other time
-AFTER is started first and has the first turn, as whichever is second is dearer in some loads. A database flushes and
-compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs together, and
-loads that are long beside those bursts have each of them in them (``--messages 5000`` of each of 100 terminals, as
-``ingest.py`` gives; with 1,000 what is compared ends before anything is compacted).
+AFTER is started first and has the first turn, as whichever is second is dearer in some loads. What a platform does
+once, some seconds after its start and its first records (it loads the libraries that answer questions about the past:
+0.2 s of CPU, a third of a load's), is no message's cost: nothing is measured until both have been at rest. A database
+flushes and compacts in bursts, which make the ratio of a pair a matter of luck: ``in all`` is the CPU of all pairs
+together, and loads that are long beside those bursts have each of them in them (``--messages 5000`` of each of 100
+terminals, as ``ingest.py`` gives; with 1,000 what is compared ends before anything is compacted).
 ``--after-with`` sets environment variables of AFTER alone, such as ``TERRAZZO_STORE__SEAL=false`` where BEFORE did not
 seal yet. The load is that of the other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping
 (``mapping``), beside 50 live subscribers (``live``), terminals that log in with their pins and hang up (``login``), the
@@ -30,6 +32,7 @@ import statistics
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -63,6 +66,8 @@ BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS
 BROKER_S = 3
 DRAIN_S = 10  # until the last message is there: what is left over would go to the next run
 GATEWAY_S = 4
+REST_S = 12  # after the load that warms up; beyond what a platform waits with what it does once
+REST_CPU_S = 0.05  # a second: what a platform at rest takes is less
 STARTS = 6  # even: as often one of the two is the first as the other
 TURN_S = 0.1  # of one of the two; long beside a time slice of the system, short beside what changes on a machine
 ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
@@ -279,9 +284,30 @@ def whole(row: Row, number: int) -> tuple[float, float]:
 
 
 def measure(row: Row, pairs: int, *, is_whole: bool) -> list[tuple[float, float]]:
-    """What the two servers cost in each pair, after one that makes caches warm."""
+    """What the two servers cost in each pair, after one that makes caches warm and a rest."""
     in_turns(row)
+    come_to_rest(row.pids)
     return [whole(row, number) if is_whole else in_turns(row) for number in range(pairs)]
+
+
+def come_to_rest(pids: tuple[int, int]) -> None:
+    """Waits until neither server does anything of its own, a minute at the most."""
+    time.sleep(REST_S)
+    for _ in range(60):
+        before = sum(_spent_s(pid) for pid in pids)
+        time.sleep(1)
+        if sum(_spent_s(pid) for pid in pids) - before < len(pids) * REST_CPU_S:
+            return
+
+
+def _spent_s(pid: int) -> float:
+    """CPU seconds of a server and of its children until now."""
+    server, spent = psutil.Process(pid), 0.0
+    for each in (server, *server.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = each.cpu_times()
+            spent += times.user + times.system
+    return spent
 
 
 def tell(name: str, costs: list[tuple[float, float]]) -> None:

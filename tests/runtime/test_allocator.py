@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from terrazzo.runtime.allocator import settle_allocator
+from terrazzo.runtime.allocator import settle_algebra, settle_allocator
 
 MIB = 2**20
 PROGRAM = """
@@ -62,3 +64,27 @@ def test_what_the_environment_says_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert settle_allocator({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}) == 0
     monkeypatch.setattr("terrazzo.runtime.allocator._find_mallopt", lambda: None)
     assert settle_allocator({}) == 0
+
+
+ALGEBRA = """
+import os
+from terrazzo.runtime.allocator import settle_algebra
+
+settle_algebra()
+import numpy
+
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_numpy_starts_no_threads() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    ended = subprocess.run([sys.executable, "-c", ALGEBRA], capture_output=True, text=True, env=environment)
+    assert (ended.stdout, ended.stderr) == ("1\n", "")
+
+
+def test_whoever_says_how_many_threads_numpy_has_is_heard() -> None:
+    environment = {"OPENBLAS_NUM_THREADS": "3"}
+    settle_algebra(environment)
+    assert environment == {"OPENBLAS_NUM_THREADS": "3"}

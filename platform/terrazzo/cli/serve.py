@@ -66,7 +66,7 @@ def _run(config: Config, *, demo: bool) -> int:
     load_aiohttp()
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
-    from terrazzo.runtime.allocator import settle_allocator
+    from terrazzo.runtime.allocator import settle_algebra, settle_allocator
     from terrazzo.runtime.process import new_event_loop, run, run_front
 
     if demo and config.mqtt.port is None:
@@ -75,6 +75,7 @@ def _run(config: Config, *, demo: bool) -> int:
         raise ConfigError("cluster.role: is front, and --demo needs the whole platform: leave --demo out")
     check_start(config)
     settle_allocator()
+    settle_algebra()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             if config.cluster.role == "front":

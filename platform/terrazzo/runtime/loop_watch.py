@@ -75,7 +75,8 @@ class LoopWatch(Collector):
         self._idle_beats = 0
         self._is_resting = False
         self._handle: asyncio.Handle | None = None
-        self._stopped = threading.Event()
+        self._stopped = False
+        self._running = threading.Lock()  # is held until the watch is stopped: the cheapest thing to wait for
         self._thread: threading.Thread | None = None
         self._sparse_log = SparseLog(_log)
 
@@ -85,19 +86,23 @@ class LoopWatch(Collector):
         self._due_s, self._cpu_s = self._clock(), time.thread_time()
         gc.callbacks.append(self._on_collection)
         self._handle = loop.call_soon(self._beat, loop)
+        self._stopped, self._running = False, threading.Lock()
+        self._running.acquire()
         looking = (loop, threading.get_ident())
         self._thread = threading.Thread(target=self._look_on, args=looking, name="loop watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Ends it."""
-        self._stopped.set()
+        self._stopped = True
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
         if self._handle is not None:
             self._handle.cancel()
         if self._thread is not None:
+            self._running.release()
             self._thread.join()
+            self._thread = None
 
     def excuse(self) -> None:
         """Measures from now on: what has held the loop in this turn had to."""
@@ -123,7 +128,7 @@ class LoopWatch(Collector):
 
     def _wake(self, loop: asyncio.AbstractEventLoop, asked_s: float, cpu_s: float) -> None:
         """A beat that the thread asked for, as this one has begun to work: its processor time was ``cpu_s`` before."""
-        if self._handle is not None and self._is_resting and not self._stopped.is_set():
+        if self._handle is not None and self._is_resting and not self._stopped:
             self._handle.cancel()
             self._is_resting, self._due_s, self._cpu_s = False, min(self._due_s, asked_s), cpu_s
             self._beat(loop)
@@ -152,17 +157,18 @@ class LoopWatch(Collector):
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         """The thread: looks once at each beat as it gets overdue, and has beats come often when the loop is at work."""
         looked_at, clock = 0.0, _processor_clock(thread_id)
-        cpu_s = 0.0
+        cpu_s, process_s = 0.0, time.process_time()
         while True:
-            asleep_s, process_s = self._clock(), time.process_time()
+            asleep_s = self._clock()
             is_known = self._is_resting or self._due_s == looked_at
             pause_s = _REST_S if is_known else max(_LOOK_S, self._due_s + HELD_S - asleep_s)
-            if self._stopped.wait(pause_s):
+            if self._running.acquire(timeout=pause_s):
                 return
             due_s, now_s = self._due_s, self._clock()
+            had_s, process_s = process_s, time.process_time()
             if due_s != looked_at and now_s - due_s > HELD_S:
                 looked_at = due_s
-                missed_s, ran_s = now_s - asleep_s - pause_s, time.process_time() - process_s
+                missed_s, ran_s = now_s - asleep_s - pause_s, process_s - had_s
                 was_run = missed_s < HELD_S / 2 or ran_s > missed_s / 4
                 self._seen = (due_s, self._look(loop, thread_id) if was_run else _NOT_RUN)
             if clock is not None and self._is_resting:

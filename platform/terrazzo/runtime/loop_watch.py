@@ -17,7 +17,8 @@ import traceback
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, islice
+from types import FrameType
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -47,6 +48,11 @@ Who = Callable[[], str]
 
 def _processor_clock(thread_id: int) -> int | None:
     return time.pthread_getcpuclockid(thread_id) if _CAN_WAKE else None
+
+
+def _named(call: FrameType, line: int) -> str:
+    code = call.f_code
+    return f"{code.co_name} ({code.co_filename.rpartition('/')[2]}:{line})"
 
 
 class LoopWatch(Collector):
@@ -188,9 +194,8 @@ class LoopWatch(Collector):
             frame = sys._current_frames().get(thread_id)
         except RuntimeError:  # the loop went on meanwhile
             return ""
-        calls = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=_FRAMES, lookup_lines=False)
-        stack = " < ".join(f"{call.name} ({call.filename.rpartition('/')[2]}:{call.lineno})" for call in calls)
-        return visible(f"{who}: {stack}")
+        calls = islice(traceback.walk_stack(frame), _FRAMES)  # a StackSummary would ask the disk about each file
+        return visible(f"{who}: {' < '.join(_named(call, line) for call, line in calls)}")
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""

@@ -145,6 +145,8 @@ class KeyValueDatabase:
         self._changed = Condition()
         self._readers = 0
         self._reason = "it is not open"
+        self.written_bytes = 0
+        """Of keys and values since the start, before they are packed."""
         self._db: Rdict | None = None
 
     @property
@@ -203,12 +205,14 @@ class KeyValueDatabase:
     def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
         batch = WriteBatch(raw_mode=True)
         fill(batch)
+        size = batch.size_in_bytes()  # afterwards it can't be asked
         try:
             self.rdict.write(batch, self._write_options)
         except Exception as error:
             if "Write stall" in str(error):
                 return False
             raise
+        self.written_bytes += size
         return True
 
     def _size_of(self, name: str) -> int:
@@ -244,6 +248,15 @@ class KeyValueDatabase:
             StoreUnavailable: it is closed.
         """
         return {part: self._size_of(name) for part, name in _PARTS.items()}
+
+    def told(self, name: str) -> str | None:
+        """A property of RocksDB's, as a text; None where it has none of that name.
+
+        Raises:
+            StoreUnavailable: it is closed.
+        """
+        with self.translated_errors():
+            return self.rdict.property_value(name)
 
     def compact(self, start: bytes, end: bytes) -> None:
         """Rewrites the files with keys in a range without what was deleted, and lets others work meanwhile.

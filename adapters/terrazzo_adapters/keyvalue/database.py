@@ -145,8 +145,6 @@ class KeyValueDatabase:
         self._changed = Condition()
         self._readers = 0
         self._reason = "it is not open"
-        self.written_bytes = 0
-        """Of keys and values since the start, before they are packed."""
         self._db: Rdict | None = None
 
     @property
@@ -189,31 +187,34 @@ class KeyValueDatabase:
         """Turns rocksdict's errors into ``StoreUnavailable`` or ``StoreFull``, for whoever uses ``rdict`` directly."""
         return translated_errors(self.path, self.what)
 
-    def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> None:
+    def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> int:
         """Writes all that ``fill`` puts into the batch, or nothing; durably if ``sync``. ``fill`` may be called again.
+
+        Returns the bytes of its keys and values.
 
         Raises:
             StoreUnavailable: whether the batch is stored shows only when the database has been opened again.
         """
         with self.translated_errors():
-            while not self._written(fill):
+            while not (size := self._written(fill)):
                 time.sleep(_STALL_PAUSE_S)
             self.rdict.flush_wal(sync=sync)
             if self._size_of(_WRITTEN) > self._buffer_bytes:
                 self.rdict.flush(wait=False)
+        return size
 
-    def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
+    def _written(self, fill: Callable[[WriteBatch], None]) -> int:
+        """How many bytes were written, a few at least; 0: nothing, as it has to wait."""
         batch = WriteBatch(raw_mode=True)
         fill(batch)
-        size = batch.size_in_bytes()  # afterwards it can't be asked
+        size: int = batch.size_in_bytes()  # of an empty one, too, it is more than 0; afterwards it can't be asked
         try:
             self.rdict.write(batch, self._write_options)
         except Exception as error:
             if "Write stall" in str(error):
-                return False
+                return 0
             raise
-        self.written_bytes += size
-        return True
+        return size
 
     def _size_of(self, name: str) -> int:
         return self.rdict.property_int_value(name) or 0

@@ -141,7 +141,7 @@ class RocksStore(Queries):
             segment_cache_hits=kept.hits,
             segment_cache_misses=kept.misses,
             refused_queries=self._readers.refused,
-            written_bytes=self._engine.database.written_bytes,
+            written_bytes=self._engine.written_bytes,
         )
 
     def kept(self) -> Mapping[int, tuple[int, int]]:

@@ -115,16 +115,18 @@ class SeriesUse:
         self._sparse_log = SparseLog(_log)
         own.changes.listen(lambda _company_id: self.look())
 
+    async def watch(self) -> None:
+        """Looks who has as much as it may; also while a count is under way, which may take its time."""
+        if self._store.has_sizes:
+            self.look()
+
     async def work(self) -> None:
-        """Counts where that is due, and looks who has as much as it may.
+        """Counts where that is due.
 
         Raises:
             StoreUnavailable, Unavailable: the store or the database doesn't answer.
         """
-        if not self._store.has_sizes:
-            return
-        self.look()
-        if self._is_due():
+        if self._store.has_sizes and self._is_due():
             await self.count()
 
     def look(self) -> None:

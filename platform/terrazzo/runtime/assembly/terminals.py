@@ -155,6 +155,8 @@ def _follow_series(use: SeriesUse, broker: Broker, bridges: EmbeddedBridges, lif
     lifetime.push_async_callback(use.save)
     counting = lifetime.tasks.repeat("sizes of time series", SERIES_LOOK_S, use.work, OnFailure.RESTART)
     lifetime.push_async_callback(counting.stop)
+    watching = lifetime.tasks.repeat("disk of companies", SERIES_LOOK_S, use.watch, OnFailure.RESTART)
+    lifetime.push_async_callback(watching.stop)
 
 
 def follow_broker_limits(broker: Broker, own: CompanyLimits) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .codec.reasons import disconnect_reason
@@ -191,6 +191,10 @@ class Broker:
     def resume_intake(self) -> None:
         """Reads from all clients again."""
         self.core.connections.resume()
+
+    def hold_owners(self, owners: Collection[str]) -> None:
+        """Reads nothing from these owners' clients, those that log in later included, until the next call."""
+        self.core.connections.hold_owners(owners)
 
     async def stop_listening(self) -> None:
         """Accepts no connection any more; those that are open are left alone."""

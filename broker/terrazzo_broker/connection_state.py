@@ -30,6 +30,7 @@ class ReadHold:
     TURN = 32  # the others' turn: it has been read a lot at once
     SUBSCRIBER = 64  # it feeds a subscriber that is behind
     BATCH = 128  # what it has sent takes long
+    OWNER = 512  # the embedding program takes nothing more of its owner's clients
     WORK = 256  # one of its packets is worked on, or waits for its turn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol, SupportsInt
 
 from mqtt5 import DisconnectReasonCode
@@ -82,6 +82,11 @@ def longest_silence_s(connection: NetworkConnection) -> float:
     return connection.keep_alive_s * 1.5
 
 
+def _owner(connection: NetworkConnection) -> str:
+    client = connection.client
+    return "" if client is None else client.owner
+
+
 class Connections:
     """The open connections of one broker. ``admission`` counts their sockets, and those that haven't logged in."""
 
@@ -97,6 +102,7 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None  # asked for once: the answer is a call of the system
         self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
         self.is_paused = False  # nothing is read from those who have logged in, or do so later
+        self.held_owners: frozenset[str] = frozenset()  # the same for the clients of these
         self._is_closing = False
         self._drained = asyncio.Event()  # closing, and none is left
 
@@ -123,6 +129,8 @@ class Connections:
         nothing is read, neither is what comes after its login."""
         if self.is_paused:
             connection.hold(ReadHold.INTAKE)
+        if self.held_owners and _owner(connection) in self.held_owners:
+            connection.hold(ReadHold.OWNER)
         if connection.peer is not None:
             connection.peer = self._admission.on_logged_in(connection.peer)
         if connection.keep_alive_s:
@@ -192,6 +200,20 @@ class Connections:
         self.is_paused = False
         for connection in self:
             connection.release(ReadHold.INTAKE)
+
+    def hold_owners(self, owners: Collection[str]) -> None:
+        """Reads nothing from these owners' clients that have logged in, or do so later, and from all others'."""
+        before, self.held_owners = self.held_owners, frozenset(owners)
+        changed = before ^ self.held_owners
+        if not changed:
+            return
+        for connection in self:
+            if (owner := _owner(connection)) not in changed:
+                continue
+            if owner not in self.held_owners:
+                connection.release(ReadHold.OWNER)
+            elif connection.state is ConnectionState.OPEN:
+                connection.hold(ReadHold.OWNER)
 
     # Writing
 

@@ -229,3 +229,22 @@ async def retain(client: RawClient, topic: str) -> None:
     """Publishes a retained message, and waits for the PUBACK."""
     client.publish(topic, b"x", qos=1, packet_id=4, retain=True)
     await client.receive()
+
+
+async def test_held_owners_clients_are_not_read_and_lose_nothing(start: Any, dial: Any) -> None:
+    running = await start(RecordingHooks(verdict=owner_of))
+    ours, theirs = await dial("a-1", port=running.port), await dial("b-1", port=running.port)
+    running.broker.hold_owners({"a"})
+    ours.publish("t/x", b"1", qos=1, packet_id=3)
+    late = await dial("a-2", port=running.port)
+    late.publish("t/x", b"2", qos=1, packet_id=4)
+    assert max([await publish(theirs, "t/x") for _ in range(20)]) < 0x80
+    assert running.broker.client("a-1").messages_in == 0
+    assert running.broker.client("a-2").messages_in == 0
+    running.broker.pause_intake()
+    running.broker.resume_intake()
+    assert max([await publish(theirs, "t/x") for _ in range(20)]) < 0x80
+    assert running.broker.client("a-1").messages_in == 0, "another reason is no matter"
+    running.broker.hold_owners({"c"})
+    assert (await ours.receive()).packet_id == 3
+    assert (await late.receive()).packet_id == 4

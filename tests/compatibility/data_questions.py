@@ -290,7 +290,7 @@ ADDED |= {"shelved_by": None, "shelved_until": None, "wave_progress": list}
 ADDED |= {f"limit_{kind}": 0 for kind in ("records", "record_bytes", "files", "file_bytes", "events", "event_bytes")}
 ADDED |= {"limit_publish_per_second": 0, "reason": dict}
 ADDED |= {f"limit_rule{kind}": 0 for kind in ("s", "_conditions", "_commands_per_hour")}
-ADDED |= {f"limit_{kind}": 0 for kind in ("api_keys", "authorities", "subscriptions", "answer_bytes")}
+ADDED |= {f"limit_{kind}": 0 for kind in ("api_keys", "authorities", "subscriptions", "answer_bytes", "series_mib")}
 ADDED |= {f"limit_{kind}_{unit}": 0 for kind in ("queued", "retained") for unit in ("messages", "bytes")}
 ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit", "series")}
 """Fields that records have since, with what they say of a record of before (or the type)."""

@@ -93,6 +93,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "api_connections": 0,
         "answer_bytes": 16_777_216,
         "company_answer_bytes": 67_108_864,
+        "company_series_mib": 0,
         "live_bytes": 67_108_864,
         "live_feeds": 1_000,
         "live_resume_s": 300,
@@ -213,6 +214,10 @@ BAD_FILES = [
     ("[http]\nhost = 1", "http.host: expected text, got 1"),
     ('[store]\nkind = "files"', "store.kind: expected embedded or influxdb, got 'files'"),
     ('[store]\nkind = "influxdb"', "store.url: is required with store.kind = influxdb"),
+    (
+        '[store]\nkind = "influxdb"\nurl = "http://localhost:8086"\n[limits]\ncompany_series_mib = 1',
+        "limits.company_series_mib: needs store.kind = embedded",
+    ),
     ('[broker]\nkind = "external"', "broker.url: is required with broker.kind = external"),
     ("[mqtt]\ntls_port = 8883", "mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),
     ("[mqtt]\nwebsocket_tls_port = 1", "mqtt.websocket_tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),

@@ -38,6 +38,7 @@ CHANGING = {
     "free_bytes",
     "total_bytes",
     "days_left",
+    "companies",
     "age_s",
     "port",
     "messages",

@@ -205,7 +205,7 @@ LATER_COLUMNS = (
     *(("company", f"limit_{kind}") for kind in ("rule_commands_per_hour", "queued_messages", "queued_bytes")),
     *(
         ("company", f"limit_{kind}")
-        for kind in ("subscriptions", "retained_messages", "retained_bytes", "answer_bytes")
+        for kind in ("subscriptions", "retained_messages", "retained_bytes", "answer_bytes", "series_mib")
     ),
     *(("company", f"retention_{kind}") for kind in ("events", "labels", "commands", "messages", "audit", "series")),
     *(("rule", name) for name in ("terminal_list", "tags", "group_list", "minutes", "back_minutes", "digest")),

@@ -45,6 +45,7 @@ from terrazzo.terminals.login import LoginStats
 from terrazzo.terminals.presence_log import PresenceLogStats
 from terrazzo.terminals.provisioning import ProvisionStats
 from terrazzo.terminals.remote_access import RemoteAccessStats
+from terrazzo.terminals.series_use import SeriesUseStats
 from terrazzo_broker.stats import Stats
 
 ROOT = Path(terrazzo.__file__).parent
@@ -83,6 +84,7 @@ KEPT: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "decoders": (DecoderStats, metric_names.DECODERS),
     "attention": (AttentionStats, screen_metric_names.ATTENTION),
     "presence_log": (PresenceLogStats, screen_metric_names.PRESENCE_LOG),
+    "series_use": (SeriesUseStats, screen_metric_names.SERIES_USE),
 }
 EVERY = {**PARTS, **KEPT}
 LABELLED = {"refused_queries"}  # the store's share of terrazzo_turns_refused_total, which has other parts' as well

@@ -32,6 +32,7 @@ from terrazzo.ports.store import (
     StoreStats,
     StoreUnavailable,
     Undivided,
+    Whose,
 )
 from terrazzo.ports.tasks import Tasks
 from terrazzo.userinfo import is_http_address, shown_address
@@ -118,6 +119,16 @@ class InfluxStore:
     def stats(self) -> StoreStats:
         """Counters of what was spooled, sent and refused for good, and what waits now."""
         return structs.replace(self._writer.stats(), refused_queries=self._turns.refused)
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether ``sizes`` says anything: a server doesn't."""
+        return False
+
+    async def sizes(self, whose: Whose) -> Mapping[int, int]:
+        """Nothing: a server doesn't say how much of its disk a series takes."""
+        del whose
+        return {}
 
     def kept(self) -> Mapping[int, tuple[int, int]]:
         """Nothing: a server keeps what it read."""

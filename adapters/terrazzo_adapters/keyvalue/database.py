@@ -187,29 +187,34 @@ class KeyValueDatabase:
         """Turns rocksdict's errors into ``StoreUnavailable`` or ``StoreFull``, for whoever uses ``rdict`` directly."""
         return translated_errors(self.path, self.what)
 
-    def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> None:
+    def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> int:
         """Writes all that ``fill`` puts into the batch, or nothing; durably if ``sync``. ``fill`` may be called again.
+
+        Returns the bytes of its keys and values.
 
         Raises:
             StoreUnavailable: whether the batch is stored shows only when the database has been opened again.
         """
         with self.translated_errors():
-            while not self._written(fill):
+            while not (size := self._written(fill)):
                 time.sleep(_STALL_PAUSE_S)
             self.rdict.flush_wal(sync=sync)
             if self._size_of(_WRITTEN) > self._buffer_bytes:
                 self.rdict.flush(wait=False)
+        return size
 
-    def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
+    def _written(self, fill: Callable[[WriteBatch], None]) -> int:
+        """How many bytes were written, a few at least; 0: nothing, as it has to wait."""
         batch = WriteBatch(raw_mode=True)
         fill(batch)
+        size: int = batch.size_in_bytes()  # of an empty one, too, it is more than 0; afterwards it can't be asked
         try:
             self.rdict.write(batch, self._write_options)
         except Exception as error:
             if "Write stall" in str(error):
-                return False
+                return 0
             raise
-        return True
+        return size
 
     def _size_of(self, name: str) -> int:
         return self.rdict.property_int_value(name) or 0
@@ -244,6 +249,15 @@ class KeyValueDatabase:
             StoreUnavailable: it is closed.
         """
         return {part: self._size_of(name) for part, name in _PARTS.items()}
+
+    def told(self, name: str) -> str | None:
+        """A property of RocksDB's, as a text; None where it has none of that name.
+
+        Raises:
+            StoreUnavailable: it is closed.
+        """
+        with self.translated_errors():
+            return self.rdict.property_value(name)
 
     def compact(self, start: bytes, end: bytes) -> None:
         """Rewrites the files with keys in a range without what was deleted, and lets others work meanwhile.

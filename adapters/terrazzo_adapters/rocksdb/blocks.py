@@ -116,6 +116,11 @@ def _is_block(key: bytes) -> bool:
     return len(key) > _SINGLE and key[_SINGLE:] == _BLOCK
 
 
+def records_in(key: bytes, value: bytes) -> int:
+    """How many records an entry has."""
+    return len(_decode(value).times_us) if _is_block(key) else 1
+
+
 def _body(key: bytes, value: bytes) -> bytes:
     """The body of an entry that is one record."""
     return value if len(key) == _SINGLE else lengthened(value)

@@ -65,6 +65,8 @@ class Engine:
         self.generation = 0
         """Rises with each opening, replacement and deletion: what was read before may be gone since."""
         self._removals = 0  # of any series: openings and deletions
+        self.written_bytes = 0
+        """Of what was appended since the start, before it is packed."""
         self.fresh = Fresh()
         self.replaced = ReplacedSeries()
         self.recent = Recent(cache_bytes // _RECENT_PART)
@@ -107,7 +109,7 @@ class Engine:
         self._ensure_open()
         batch = self._encode(records, notes)
         try:
-            self.database.commit(batch.fill)
+            self.written_bytes += self.database.commit(batch.fill)
         except StoreUnavailable as error:
             self._recover(error, batch)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,11 +17,12 @@ from weakref import WeakValueDictionary
 from rocksdict import Snapshot
 
 from terrazzo.ports import at_work
-from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
+from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable, Whose
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES
 from terrazzo_adapters.keyvalue.readers import Readers
 from terrazzo_adapters.rocksdb import reads
+from terrazzo_adapters.rocksdb.disk.sizes import FILES, FIRST, Packing, some_sizes
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.newest import Newest
@@ -40,6 +42,7 @@ _LOOK_S = 5.0  # between looks for hours whose columns are to be made
 _QUIET_S = 30.0
 _IDLE_S = 600.0
 _DROPPED_AT_ONCE = 100  # series, for which others' commits wait some milliseconds
+_SIZES_REST = 4  # times as long as a look at sizes took, until the next series are looked at
 _SETTLED_S = 10.0  # after the opening: whoever starts has other things to do
 
 
@@ -138,6 +141,7 @@ class RocksStore(Queries):
             segment_cache_hits=kept.hits,
             segment_cache_misses=kept.misses,
             refused_queries=self._readers.refused,
+            written_bytes=self._engine.written_bytes,
         )
 
     def kept(self) -> Mapping[int, tuple[int, int]]:
@@ -147,6 +151,29 @@ class RocksStore(Queries):
     def give_up(self, company_id: int, size: int) -> int:
         """Forgets some of it; the next question decodes it again."""
         return segment_cache.give_up(company_id, size)
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether ``sizes`` says anything: always."""
+        return True
+
+    async def sizes(self, whose: Whose) -> Mapping[int, int]:
+        """About how many bytes of the disk each owner's series take; for a fifth of the time at most, of one thread."""
+        sealed, rows, start = Counter[int](), Counter[int](), FIRST
+        while True:
+            began_s = time.perf_counter()
+            found = await self._run(self._maker, self._engine.database.read, some_sizes, start)
+            for each in found.sizes:
+                owner = whose(each.name)
+                sealed[owner] += each.sealed
+                rows[owner] += each.rows
+            if found.rest is None:
+                break
+            start = found.rest
+            await asyncio.sleep(_SIZES_REST * (time.perf_counter() - began_s))
+        packing = Packing.of(await self._run(self._maker, self._engine.database.told, FILES))
+        part = packing.of_rows(sealed.total(), rows.total())
+        return {owner: sealed[owner] + int(part * rows[owner]) for owner in rows}
 
     @property
     def is_replaceable(self) -> bool:

@@ -67,5 +67,6 @@ function limits(): [string, string][] {
     ["limit_api_keys", t(w.mostKeys)],
     ["limit_authorities", t(w.mostAuthorities)],
     ["limit_answer_bytes", t(w.mostAnswerBytes)],
+    ["limit_series_mib", t(w.mostSeries)],
   ];
 }

@@ -68,6 +68,7 @@ export const w = words({
   mostKeys: ["API keys", "API 密钥数"],
   mostAuthorities: ["Authorities of certificates", "证书签发机构数"],
   mostAnswerBytes: ["Bytes of answers that are not taken yet", "尚未取走的应答字节数"],
+  mostSeries: ["MiB of the disk for time series", "时序数据磁盘（MiB）"],
   eventDays: ["Days of events (0: as the platform has it)", "事件保留天数（0：按平台设置）"],
   addKey: ["New API key", "新建 API 密钥"],
   keyHint: ["A program sends it in place of a token: Authorization: Bearer tzk_…", "程序用它代替令牌：Authorization: Bearer tzk_…"],

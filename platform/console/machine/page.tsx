@@ -4,6 +4,7 @@ import { Age, Card, Empty, Head, type Meaning, Name, Problem, sinceText, Tag } f
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
+import { bytesText } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { serverText, taskText } from "../words/server-text.ts";
 import { type Pair, t } from "../words/words.ts";
@@ -67,6 +68,11 @@ function Disk({ data }: { data: Status }) {
       <div class="figure">{t(w.free, { percent })}</div>
       <p class="dim">{t(w.freeOf, { free: (disk.free_bytes / GB).toFixed(1), total: (disk.total_bytes / GB).toFixed(1) })}</p>
       <p>{disk.days_left === null ? <span class="dim">{t(w.grows)}</span> : t(w.days, { n: Math.floor(disk.days_left) })}</p>
+      {disk.companies.map((each) => (
+        <p key={each.company_id} class="dim">
+          {t(each.is_full ? w.companyFull : w.companyHas, { id: each.company_id, has: bytesText(each.series_bytes), most: bytesText(each.most_bytes) })}
+        </p>
+      ))}
     </Card>
   );
 }

@@ -18,6 +18,8 @@ export const w = words({
   free: ["{percent}% free", "剩余 {percent}%"],
   freeOf: ["{free} of {total} GB", "{free} / {total} GB"],
   days: ["full in {n} {n|day|days}, if it goes on like this", "按当前趋势 {n} 天后写满"],
+  companyHas: ["time series of company {id}: {has}", "公司 {id} 的时序数据：{has}"],
+  companyFull: ["company {id} is full: {has} of {most}, its terminals are not read", "公司 {id} 已满：{has} / {most}，其终端不再被读取"],
   grows: ["It does not grow, or it is not known yet.", "没有增长，或尚未可知。"],
   backup: ["Backup", "备份"],
   lastBackup: ["Last one", "最近一次"],

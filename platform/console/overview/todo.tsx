@@ -63,7 +63,12 @@ function machine(data: Attention): Item[] {
   if (disk && ((disk.days_left !== null && disk.days_left < DISK_DAYS) || disk.free_bytes < DISK_FREE * disk.total_bytes)) {
     const percent = Math.round((100 * disk.free_bytes) / Math.max(1, disk.total_bytes));
     const days = disk.days_left === null ? "" : `, ${t(w.diskWhy, { n: Math.floor(disk.days_left) })}`;
-    found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days, since: null, step });
+    found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days + largest(disk.companies), since: null, step });
+  }
+  for (const each of disk?.companies.filter(({ is_full }) => is_full) ?? []) {
+    const what = t(w.companyFull, { id: each.company_id, has: bytesText(each.series_bytes), most: bytesText(each.most_bytes) });
+    const to = <a href={link(["access", "companies"])}>{t(common.open)}</a>;
+    found.push({ key: `full-${each.company_id}`, kind: "bad", word: t(w.disk), what, since: null, step: to });
   }
   const failing = data.tasks ?? [];
   if (failing.some((each) => UNSTORED.has(each.name))) found.push({ key: "unstored", kind: "bad", word: t(w.task), what: t(w.unstored), since: null, step });
@@ -73,6 +78,12 @@ function machine(data: Attention): Item[] {
   return found;
 }
 
+/** Whose time series take most of the disk. */
+function largest(companies: NonNullable<Attention["disk"]>["companies"]): string {
+  const [most] = [...companies].sort((a, b) => b.series_bytes - a.series_bytes);
+  return most?.series_bytes ? `; ${t(w.diskMost, { id: most.company_id, has: bytesText(most.series_bytes) })}` : "";
+}
+
 /** What a limit counts, and where there is less to be made of it; super users may raise it. */
 const QUOTAS: Record<string, { name: Pair; path: string[] }> = {
   "limits.company_record_bytes": { name: w.quotaRecords, path: ["terminals"] },
@@ -80,18 +91,21 @@ const QUOTAS: Record<string, { name: Pair; path: string[] }> = {
   "limits.company_file_bytes": { name: w.quotaFileBytes, path: ["objects"] },
   "limits.company_events": { name: w.quotaEvents, path: ["events"] },
   "limits.company_event_bytes": { name: w.quotaEventBytes, path: ["events"] },
+  "limits.company_series_mib": { name: w.quotaSeries, path: ["terminals"] },
 };
 
-function quota({ limit, has, most, percent }: Attention["quotas"][number]): Item {
+function quota({ limit, has, most, percent, days_left }: Attention["quotas"][number]): Item {
   const known = QUOTAS[limit];
-  const count = limit.endsWith("bytes") ? bytesText : (n: number) => n.toLocaleString();
+  const isSeries = limit.endsWith("series_mib");
+  const count = limit.endsWith("bytes") ? bytesText : isSeries ? (n: number) => bytesText(n * 2 ** 20) : (n: number) => n.toLocaleString();
+  const days = days_left === null ? "" : `, ${t(w.diskWhy, { n: Math.floor(days_left) })}`;
   return {
     key: `quota-${limit}`,
     kind: percent >= 100 ? "bad" : "warn",
     word: t(w.quota),
     what: (
       <>
-        {t(w.quotaWhy, { limit: known ? t(known.name) : limit, has: count(has), most: count(most) })} <span class="why">{t(w.quotaDo, { limit })}</span>
+        {t(w.quotaWhy, { limit: known ? t(known.name) : limit, has: count(has), most: count(most) }) + days} <span class="why">{t(isSeries ? w.seriesDo : w.quotaDo, { limit })}</span>
       </>
     ),
     since: null,

@@ -31,6 +31,16 @@ export const w = words({
   quotaFiles: ["files", "文件"],
   quotaFileBytes: ["bytes of files", "文件字节"],
   quotaEvents: ["events or labels", "事件或标签"],
+  quotaSeries: ["disk of time series", "时序数据磁盘"],
+  seriesDo: [
+    "past it the company's terminals are not read and keep what they have: delete, keep fewer days (retention_series), or have {limit} raised",
+    "超过后不再读取该公司的终端，数据留在终端：请删除数据、减少保留天数（retention_series），或请管理者提高 {limit}",
+  ],
+  companyFull: [
+    "company {id} is full: its time series take {has} of {most}, and its terminals are not read. Raise limit_series_mib, or have it keep fewer days (retention_series)",
+    "公司 {id} 已满：时序数据占用 {has} / {most}，其终端不再被读取。请提高 limit_series_mib 或减少其保留天数（retention_series）",
+  ],
+  diskMost: ["most of it company {id}: {has}", "占用最多的是公司 {id}：{has}"],
   quotaEventBytes: ["bytes of events or labels", "事件或标签的字节"],
   disk: ["disk", "磁盘"],
   diskWhy: ["full in {n} {n|day|days} at this rate", "按当前速度 {n} 天后写满"],

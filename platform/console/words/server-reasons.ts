@@ -373,6 +373,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   user_without_second_factor: "用户 {user} 没有第二因素",
   nobody_deletes_themselves: "用户 {user}：不能删除自己",
   last_super_user: "用户 {user} 是最后一个有效的超级用户",
+  store_tells_no_sizes: "时序存储（InfluxDB）不提供每家公司占用的磁盘空间",
   store_deletes_no_series: "时序存储（InfluxDB 3）不支持删除：请在其数据库中设置",
   no_record: "没有记录 {value}",
   quota_exceeded: "贵公司将有 {has} {unit}，最多可有 {limit}（{key}）",

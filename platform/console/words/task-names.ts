@@ -72,6 +72,8 @@ export const TASK_NAMES: Readonly<Record<string, string>> = {
   "retention": "数据保留",
   "retention of deleted terminals": "已删除终端的数据保留",
   "retention of companies' series": "各公司时序数据的保留期限",
+  "disk of companies": "各公司磁盘占用",
+  "sizes of time series": "时序数据占用统计",
   "retention of records": "记录保留",
   "rocksdb columns": "RocksDB 列",
   "rocksdb sealing": "RocksDB 封存",

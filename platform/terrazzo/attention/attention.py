@@ -6,22 +6,36 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
 from terrazzo.attention.disk_watch import DiskSpace, DiskWatch
 from terrazzo.attention.open_records import OpenRecords, QuotaUse, Waiting
 from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, TerminalStates, take_census
+from terrazzo.domain.disk.series_figures import SeriesFigures
 from terrazzo.domain.registry import Registry
 from terrazzo.times import now_us
 
 FRESH_S = 3.0  # how long an answer serves everybody who asks
 _MOST_KEPT = 1_000  # companies whose answers are remembered
+MOST_COMPANIES = 5
+"""Whose part of the disk is told."""
 _ALL = 0  # the key of what is about all companies
 
 
+class SeriesSizes(Protocol):
+    """What companies' time series take of the disk (``terminals.series_use.SeriesUse``)."""
+
+    def figures(self, company_id: int) -> SeriesFigures:
+        """What is told of a company."""
+
+    def largest(self, most: int) -> list[SeriesFigures]:
+        """The companies whose terminals are not read as their series are full, then those that have most."""
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """What needs a person at a time; ``disk`` is for super users."""
+    """What needs a person at a time; ``disk`` and ``companies``, whose the most of it is, are for super users."""
 
     time_us: int
     terminals: CompanyCensus
@@ -29,7 +43,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     events: Waiting
     commands: Waiting
     quotas: list[QuotaUse]
+    series: SeriesFigures
     disk: DiskSpace | None
+    companies: list[SeriesFigures]
 
 
 class AttentionStats(msgspec.Struct):
@@ -47,6 +63,7 @@ class Attention:
         states: what is known of each.
         records: events, labels, commands, quotas.
         disk: the disk of the data folder.
+        series: whose it is.
         clock: UTC microseconds.
     """
 
@@ -56,6 +73,7 @@ class Attention:
         states: TerminalStates,
         records: OpenRecords,
         disk: DiskWatch,
+        series: SeriesSizes,
         *,
         clock: Callable[[], int] = now_us,
     ) -> None:
@@ -64,6 +82,7 @@ class Attention:
         self._registry = registry
         self._states = states
         self._records = records
+        self.series = series
         self._clock = clock
         self._kept: OrderedDict[int, tuple[float, Overview]] = OrderedDict()
         self._census: tuple[float, CompanyCensus, dict[int, CompanyCensus]] | None = None
@@ -98,7 +117,9 @@ class Attention:
             events=await records.events(company_id, now, MOST_ENTRIES),
             commands=await records.commands(company_id, now, MOST_ENTRIES),
             quotas=await records.near_quotas(owner),
+            series=self.series.figures(owner),
             disk=await self.disk.look() if company_id is None else None,
+            companies=self.series.largest(MOST_COMPANIES) if company_id is None else [],
         )
 
     async def _terminals(self, company_id: int | None, now: int) -> CompanyCensus:

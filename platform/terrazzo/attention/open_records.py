@@ -31,7 +31,8 @@ AGES = (("hour", 0, HOUR_US), ("day", HOUR_US, DAY_US), ("week", DAY_US, 7 * DAY
 """Names of ages: from and up to how old, microseconds."""
 
 EXPIRED_US = DAY_US  # how long an expired command is told
-NEAR = 0.8  # of a quota: from here on it is told
+NEAR = 0.8
+"""Of a quota: from here on it is told."""
 
 _RAISED = EVENT.c.state == sa.literal_column("'raised'")  # as the partial index has it
 _WAITING = (CommandState.QUEUED.value, CommandState.SENT.value)

@@ -22,6 +22,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     answer_bytes: Bytes = 16 * 2**20
     company_answer_bytes: Bytes = 64 * 2**20
+    company_series_mib: Annotated[int, Meta(ge=0, le=2**40)] = 0  # 0: as much as there is
     mqtt_packet_bytes: Bytes = 2**20
     connect_bytes: Annotated[int, Meta(ge=64, le=268_435_460)] = 16 * 2**10
     connections: Count = 10_000

@@ -443,6 +443,8 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
+    if config.store.kind == "influxdb" and config.limits.company_series_mib:
+        raise ConfigError("limits.company_series_mib: needs store.kind = embedded")
     check_http(trusted_proxies=config.http.trusted_proxies, allowed_origins=config.http.allowed_origins)
     check_map_tiles(config.http.map_tiles)
     check_askers(config.broker.auth_from)

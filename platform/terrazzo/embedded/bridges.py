@@ -10,6 +10,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.held_batch import HeldBatch
+from terrazzo.embedded.held_reports import HeldReports
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeQueue, BridgeRefused, MessageProperties
@@ -51,10 +52,10 @@ class EmbeddedBridges:
     ) -> None:
         self.id = broker_id
         self._registry = registry
-        self._ingest = ingest
         self._presence = presence
         self._seals = seals
         self._bus = bus
+        self.held = HeldReports(ingest.take, bus.kick)
         self._outboxes: list[BridgeQueue] = []
         self._clients: dict[tuple[str, str], Client] = {}  # by bridge and owner: who it brings reports of
         self._tags: dict[str, tuple[Terminal, ReportTag]] = {}
@@ -116,7 +117,7 @@ class EmbeddedBridges:
         messages = [] if tag is None else [Inbound(tag, message.payload, given.correlation_data)]
         batch = self.hold(_BridgedBatch(self._client(name, owner), messages, on_taken))
         if messages:
-            self._ingest.take(batch)
+            self.held.take(batch)
         else:
             batch.settle()
 

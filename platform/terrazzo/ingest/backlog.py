@@ -69,6 +69,10 @@ class Backlog(dict[str, Share]):
         found = [(each.stored, each.stored_bytes, each.messages, each.size) for each in shares]
         return Intake(*map(sum, zip(*found, strict=True))) if found else Intake(0, 0, 0, 0)
 
+    def stored_bytes(self) -> Mapping[str, int]:
+        """Bytes of payloads that were stored since the start, by owner."""
+        return {owner: share.stored_bytes for owner, share in self.items()}
+
     def by_owner(self) -> Mapping[str, tuple[int, int]]:
         """Bytes of payloads and messages."""
         return {owner: (share.size, share.messages) for owner, share in self.items() if share.messages}

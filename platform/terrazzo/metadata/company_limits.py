@@ -28,8 +28,11 @@ NAMES = (
     "retained_messages",
     "retained_bytes",
     "answer_bytes",
+    "series_mib",
 )
 
+SERIES_MIB = f"{PREFIX}series_mib"
+"""The field that says how much of the disk time series may take."""
 
 SERIES_DAYS = "retention_series"
 """The field that says for how many days time series are kept."""

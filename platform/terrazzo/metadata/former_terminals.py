@@ -61,10 +61,14 @@ class FormerTerminals:
             count = sa.select(sa.func.count()).select_from(FORMER_TERMINAL).where(*where)
             return rows, int((await connection.execute(count)).scalar_one())
 
-    async def series_of(self, company_ids: Iterable[int]) -> dict[str, int]:
-        """The names that the series of these companies' deleted terminals bear, whose reports are still there."""
-        query = sa.select(_columns.series, _columns.company_id)
-        query = query.where(_columns.purged.is_(None), one_of(_columns.company_id, list(company_ids)))
+    async def series_of(self, company_ids: Iterable[int] | None = None) -> dict[str, int]:
+        """The names that the series of deleted terminals bear, whose reports are still there, and whose they are.
+
+        ``company_ids``: of these companies; None: of all.
+        """
+        query = sa.select(_columns.series, _columns.company_id).where(_columns.purged.is_(None))
+        mine = _columns.company_id.is_not(None) if company_ids is None else None
+        query = query.where(one_of(_columns.company_id, list(company_ids or ())) if mine is None else mine)
         async with self._database.reading() as connection:
             return {row[0]: row[1] for row in await connection.execute(query)}
 

@@ -119,6 +119,9 @@ class Figures(NamedTuple):
     times_us: NDArray[np.int64]
 
 
+Whose = Callable[[str], int]
+"""By the name of a series, whose it is: the id of a company, 0 for nobody's."""
+
 Undivided = Callable[["NDArray[np.int64]", int], "NDArray[np.bool_]"]
 """Of stretches, by when they begin and how long they all are (UTC microseconds): which may stand as a whole."""
 
@@ -150,6 +153,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     damaged_segments: int = 0  # of those that were read
     segment_cache_hits: int = 0  # parts of segments that were decoded already
     segment_cache_misses: int = 0  # that had to be
+    written_bytes: int = 0  # of what was appended, with all that goes with it; 0 where that isn't known
     refused_queries: int = 0  # as too many of a company waited already
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
@@ -209,6 +213,16 @@ class TimeSeriesStore(Protocol):
 
     def give_up(self, company_id: int, size: int) -> int:
         """Forgets about ``size`` bytes of what is kept of a company; returns how many it were."""
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether ``sizes`` says anything."""
+
+    async def sizes(self, whose: Whose) -> Mapping[int, int]:
+        """About how many bytes of the disk each owner's series take, of those that have some.
+
+        It looks at all series, some at a time, in the background; what comes meanwhile may count or not.
+        """
 
     @property
     def is_whole(self) -> bool:

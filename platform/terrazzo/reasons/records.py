@@ -112,6 +112,7 @@ SENTENCES = {
     "user_without_second_factor": "user {user} has no second factor",
     "nobody_deletes_themselves": "user {user}: nobody deletes themselves",
     "last_super_user": "user {user} is the last active super user",
+    "store_tells_no_sizes": "the time-series store (InfluxDB) doesn't say how much of its disk a company takes",
     "store_deletes_no_series": "the time-series store (InfluxDB 3) deletes nothing: let its database do it",
     "no_record": "no record {value!r}",
     "quota_exceeded": "your company would have {has:,} {unit}, and may have {limit:,} ({key})",

@@ -76,6 +76,7 @@ class TimedStore:
         self.check = store.check
         self.checkpoint = store.checkpoint
         self.close = store.close
+        self.sizes = store.sizes
 
     def _timed(self, query: str) -> _Timing:
         return _Timing(self._times[query])
@@ -90,6 +91,10 @@ class TimedStore:
 
     def give_up(self, company_id: int, size: int) -> int:
         return self._store.give_up(company_id, size)
+
+    @property
+    def has_sizes(self) -> bool:
+        return self._store.has_sizes
 
     @property
     def is_whole(self) -> bool:

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Mapping
 
 from terrazzo.domain.registry import Registry
-from terrazzo.domain.report_topic import series_name_in
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.former_terminals import FormerTerminals
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.sparse_log import SparseLog
+from terrazzo.terminals.series_owners import series_owner
 from terrazzo.times import DAY_US
 
 _KINDS = ("g/", "x/", "c/", "m/")
@@ -79,16 +79,8 @@ class SeriesRetention:
         pauses = LoopPauses()
         for kind in _KINDS:
             for name in await self._store.series(kind):
-                company_id = self._company(kind, name, former)
+                company_id = series_owner(name, self._registry, former)
                 if company_id in companies:
                     found.setdefault(company_id, []).append(name)
                 await pauses.pause()
         return found
-
-    def _company(self, kind: str, name: str, former: Mapping[str, int]) -> int:
-        """Whose a series is; 0: nobody's."""
-        whose = series_name_in(name)
-        if kind == "m/":
-            return (self._registry.object_company(int(whose)) if whose.isdecimal() else None) or 0
-        terminal = self._registry.terminal(whose) if kind == "c/" else self._registry.terminal_of_series(whose)
-        return former.get(whose, 0) if terminal is None else terminal.company_id

@@ -73,6 +73,7 @@ MEANINGS = {
     "limit_rule_commands_per_hour": "the same of commands that its rules give within an hour",
     "limit_rule_conditions": "the same of conditions of its rules that are open",
     "limit_rules": "the same of started rules about terminals, objects and times",
+    "limit_series_mib": "the same of MiB of the disk for time series; its terminals are not read while it has as much",
     "limit_subscriptions": "the same of subscriptions of its terminals",
     "limits": "where values begin to mean something",
     "loop_s": "seconds after a rule's command in which what happens gets no other one",

@@ -10,11 +10,14 @@ from msgspec import Meta
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.readiness import check_readiness
 from terrazzo.api.kernel.services import Services
-from terrazzo.attention.open_records import MOST_COUNTED, Waiting
+from terrazzo.attention.attention import Overview
+from terrazzo.attention.open_records import MOST_COUNTED, NEAR, Waiting
 from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, Stopped
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.disk.series_figures import SeriesFigures
 from terrazzo.domain.event_records import EventRecord, LabelRecord, event_record, label_record
 from terrazzo.domain.refusals.reasons import REASONS
+from terrazzo.memory_shares import MIB
 from terrazzo.reasons import Reason
 from terrazzo.times import format_spaced
 
@@ -122,21 +125,41 @@ class CommandAttention(msgspec.Struct):
 
 
 class QuotaAttention(msgspec.Struct):
-    """A limit of which the company has used 80% or more."""
+    """A limit of which the company has used 80% or more.
+
+    ``days_left``: of ``limits.company_series_mib``, until its terminals are not read any more; null where nothing
+    grows, or it isn't known, and of other limits.
+    """
 
     limit: str
     has: int
     most: int
     percent: float
+    days_left: float | None
+
+
+class CompanyDisk(msgspec.Struct):
+    """What a company's time series take of the disk, and may (0: as much as there is).
+
+    ``is_full``: its terminals are not read until it has less, or may have more. ``days_left``: until then; null where
+    it has no limit, nothing grows, or it isn't known.
+    """
+
+    company_id: int
+    series_bytes: int
+    most_bytes: int
+    is_full: bool
+    days_left: float | None
 
 
 class DiskAttention(msgspec.Struct):
     """The disk of the data folder. ``days_left``: null where it isn't known (within an hour of the start), or nothing
-    grows."""
+    grows. ``companies``: those that are full, then those whose time series take most, five at most."""
 
     free_bytes: int
     total_bytes: int
     days_left: float | None
+    companies: list[CompanyDisk]
 
 
 class FailingTask(msgspec.Struct):
@@ -168,7 +191,7 @@ async def handle_get_attention(services: Services, actor: Actor, request: GetAtt
     found = await services.attention.overview(company_id, owner=actor.company_id)
     most, unknown = request.entries, services.unknown_terminals.found(actor)
     tasks = await _failing(services) if actor.is_super else None
-    disk = None if found.disk is None else DiskAttention(*found.disk)
+    disk = None if found.disk is None else DiskAttention(*found.disk, [of_disk(each) for each in found.companies])
     return AttentionAnswer(
         time=format_spaced(found.time_us, services.zone),
         terminals=_terminals(services, found.terminals, most),
@@ -176,10 +199,29 @@ async def handle_get_attention(services: Services, actor: Actor, request: GetAtt
         labels=_labels(services, found.labels, most, found.time_us),
         events=_events(services, found.events, most),
         commands=_commands(services, found.commands, most),
-        quotas=[QuotaAttention(*each, round(100 * each.has / max(1, each.limit), 1)) for each in found.quotas],
+        quotas=_quotas(found),
         disk=disk,
         tasks=tasks,
     )
+
+
+def _quotas(found: Overview) -> list[QuotaAttention]:
+    quotas = [QuotaAttention(*each, _percent(each.has, each.limit), None) for each in found.quotas]
+    series = found.series
+    if series.most and series.bytes >= NEAR * series.most:
+        has, most = series.bytes // MIB, series.most // MIB
+        percent = _percent(series.bytes, series.most)
+        quotas.append(QuotaAttention("limits.company_series_mib", has, most, percent, series.days_left))
+    return quotas
+
+
+def _percent(has: int, most: int) -> float:
+    return round(100 * has / max(1, most), 1)
+
+
+def of_disk(series: SeriesFigures) -> CompanyDisk:
+    """What is told of a company's part of the disk."""
+    return CompanyDisk(series.company_id, series.bytes, series.most, series.is_full, series.days_left)
 
 
 async def _failing(services: Services) -> list[FailingTask]:

@@ -47,7 +47,7 @@ from terrazzo.runtime.assembly.certificates import Tls
 from terrazzo.runtime.assembly.collectors import BuildCollector, LabelledCollector, StatsCollector
 from terrazzo.runtime.assembly.host_metrics import HostCollector
 from terrazzo.runtime.assembly.logins import Logins
-from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
+from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector, SeriesCollector
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
@@ -311,6 +311,7 @@ class GatewayServers:
                 decoders=messaging.reader.decoders.stats,
                 attention=parts.views.attention.stats,
                 presence_log=messaging.presence_log.stats,
+                series_use=messaging.series_use.stats,
             ),
             StatsCollector(BACKUPS, lambda: parts.backups),
             StatsCollector(API_KEYS, lambda: parts.metadata.api_keys.stats),
@@ -322,6 +323,7 @@ class GatewayServers:
             parts.watch,
             MemoryCollector(parts.memory),
             ProcessMemoryCollector(parts.store.stats),
+            SeriesCollector(messaging.series_use.largest),
             parts.tls.watch,
             BuildCollector(build_info()),
             HostCollector(self._config.data_dir, msgspec.structs.asdict(limits), self._clock),

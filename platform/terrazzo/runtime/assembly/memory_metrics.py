@@ -1,13 +1,14 @@
-"""What of memory is whose, for ``/metrics``."""
+"""What of memory and of the disk is whose, for ``/metrics``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from terrazzo.domain.disk.series_figures import SeriesFigures
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.heap import heap
@@ -58,6 +59,21 @@ class MemoryCollector(Collector):
         for kind, size in memory.stats.given_up.items():
             given.add_metric([kind], size)
         return kinds, companies, ceiling, tight, refused, given
+
+
+class SeriesCollector(Collector):
+    """What of the disk time series of each company take."""
+
+    def __init__(self, largest: Callable[[int], Sequence[SeriesFigures]]) -> None:
+        self._largest = largest
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus scrapes."""
+        told = "Disk of time series, of the companies that have as much as they may, and of those that have most"
+        companies = GaugeMetricFamily("terrazzo_series_company_bytes", told, labels=["company"])
+        for figures in self._largest(MOST_COMPANIES):
+            companies.add_metric([str(figures.company_id)], figures.bytes)
+        yield companies
 
 
 class ProcessMemoryCollector(Collector):

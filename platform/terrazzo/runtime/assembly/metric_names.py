@@ -51,6 +51,7 @@ STORE = {
     ),
     "terrazzo_store_segment_cache_hits_total": Figure("segment_cache_hits", "Parts of segments found decoded"),
     "terrazzo_store_segment_cache_misses_total": Figure("segment_cache_misses", "Parts of segments that were decoded"),
+    "terrazzo_store_written_bytes_total": Figure("written_bytes", "Bytes that were appended, before they are packed"),
 }
 
 BROKER = {

@@ -91,6 +91,7 @@ def kept_metrics(
     decoders: msgspec.Struct,
     attention: msgspec.Struct,
     presence_log: msgspec.Struct,
+    series_use: msgspec.Struct,
 ) -> list[Collector]:
     """Collectors for what ends by itself, and for decoders."""
     return [
@@ -105,6 +106,7 @@ def kept_metrics(
         StatsCollector(names.DECODERS, lambda: decoders),
         StatsCollector(screen_names.ATTENTION, lambda: attention),
         StatsCollector(screen_names.PRESENCE_LOG, lambda: presence_log),
+        StatsCollector(screen_names.SERIES_USE, lambda: series_use),
     ]
 
 

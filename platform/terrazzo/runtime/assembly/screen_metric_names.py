@@ -15,6 +15,13 @@ PRESENCE_LOG = {
     "terrazzo_presence_changes_lost_total": Figure("lost", "Of these, those not kept, because more waited than may"),
 }
 
+SERIES_USE = {
+    "terrazzo_series_counts_total": Figure("counts", "How often the bytes of all time series were counted"),
+    "terrazzo_series_count_seconds_total": Figure("count_seconds", "Time that this took, with its rests"),
+    "terrazzo_series_full": Figure("full", "Companies whose terminals are not read: their series are full"),
+    "terrazzo_series_filled_total": Figure("filled", "How often a company had as much of the disk as it may"),
+}
+
 ANSWERS = {
     "terrazzo_answers_too_large_total": Figure("too_large", "Answers refused by limits.answer_bytes"),
     "terrazzo_answers_untaken_total": Figure(

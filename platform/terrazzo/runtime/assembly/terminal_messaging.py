@@ -33,6 +33,8 @@ from terrazzo.runtime.tracing import TracingParts
 from terrazzo.terminals.last_seen import LastSeenFile
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.terminals.presence_log import PresenceLog
+from terrazzo.terminals.series_use import FILE_NAME as SIZES_FILE
+from terrazzo.terminals.series_use import SeriesUse
 
 
 class TerminalMessaging(msgspec.Struct, frozen=True):
@@ -48,6 +50,7 @@ class TerminalMessaging(msgspec.Struct, frozen=True):
     refusals: RefusalJournal
     configurations: ConfigSender
     presence_log: PresenceLog
+    series_use: SeriesUse
 
     def on_ready(self, uid: str) -> None:
         """A terminal has connected and subscribed to its commands."""
@@ -113,7 +116,28 @@ def new_messaging(
     ingest.records.listen(configurations.on_records)
     log = PresenceLog(metadata.database, clock=clock)
     presence.changes.listen(log.on_presence)
-    return TerminalMessaging(presence, seals, bus, ingest, reader, links, commands, refusals, configurations, log)
+    use = _new_series_use(config, store, metadata, ingest, clock)
+    return TerminalMessaging(presence, seals, bus, ingest, reader, links, commands, refusals, configurations, log, use)
+
+
+def _new_series_use(
+    config: Config, store: TimeSeriesStore, metadata: Metadata, ingest: IngestPipeline, clock: Callable[[], int]
+) -> SeriesUse:
+    metadata.entities.companies.tells_sizes = lambda: store.has_sizes
+
+    def stored() -> dict[int, int]:
+        return {int(owner): size for owner, size in ingest.taken.stored_bytes().items() if owner.isdecimal()}
+
+    return SeriesUse(
+        store,
+        metadata.registry,
+        metadata.former_terminals,
+        metadata.quotas.own,
+        stored=stored,
+        most_mib=config.limits.company_series_mib,
+        file=config.data_dir / SIZES_FILE,
+        clock=clock,
+    )
 
 
 def _new_config_sender(

@@ -26,6 +26,7 @@ from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.metadata.company_limits import CompanyLimits
 from terrazzo.metadata.registration import TerminalRegistration, new_pin
 from terrazzo.ports.bridge import Bridge
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.descriptors import spare_of
@@ -35,6 +36,8 @@ from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.provisioning import Provisioning
 from terrazzo.terminals.remote_access import RemoteAccess
+from terrazzo.terminals.series_use import LOOK_S as SERIES_LOOK_S
+from terrazzo.terminals.series_use import SeriesUse
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
@@ -111,6 +114,7 @@ async def start_terminals(
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges, access)
     _follow_companies(bridges, metadata.registry)
     follow_broker_limits(broker, metadata.quotas.own)
+    _follow_series(messaging.series_use, broker, local, lifetime)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals
 
@@ -136,6 +140,23 @@ def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:
     for bridge in bridges:
         bridge.set_open(registry.is_company_available(bridge.company_id))
     registry.company_changes.listen(on_company)
+
+
+def _follow_series(use: SeriesUse, broker: Broker, bridges: EmbeddedBridges, lifetime: Lifetime) -> None:
+    """Reads nothing from terminals of companies whose time series take as much of the disk as they may."""
+
+    def on_full(companies: frozenset[int]) -> None:
+        owners = {str(company_id) for company_id in companies}
+        broker.hold_owners(owners)
+        bridges.held.hold_owners(owners)
+
+    use.changes.listen(on_full)
+    use.look()
+    lifetime.push_async_callback(use.save)
+    counting = lifetime.tasks.repeat("sizes of time series", SERIES_LOOK_S, use.work, OnFailure.RESTART)
+    lifetime.push_async_callback(counting.stop)
+    watching = lifetime.tasks.repeat("disk of companies", SERIES_LOOK_S, use.watch, OnFailure.RESTART)
+    lifetime.push_async_callback(watching.stop)
 
 
 def follow_broker_limits(broker: Broker, own: CompanyLimits) -> None:

@@ -100,7 +100,7 @@ def _start_attention(
     disk = DiskWatch(config.data_dir, clock=clock)
     looking = lifetime.tasks.repeat("disk space", DISK_LOOK_S, disk.look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
-    attention = Attention(metadata.registry, states, records, disk, clock=clock)
+    attention = Attention(metadata.registry, states, records, disk, messaging.series_use, clock=clock)
     metadata.registry.service_changes.listen(attention.forget)
     metadata.entities.companies.changes.listen(lambda _changed: attention.forget())  # what it may have
     return attention

@@ -9,6 +9,8 @@ import msgspec
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.readiness import check_readiness
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.attention import CompanyDisk, of_disk
+from terrazzo.attention.attention import MOST_COMPANIES
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
 from terrazzo.memory_shares import NO_CEILING
@@ -32,11 +34,13 @@ class TaskRecord(msgspec.Struct):
 
 
 class DiskRecord(msgspec.Struct):
-    """The disk of the data folder. ``days_left``: null where it isn't known, or nothing grows."""
+    """The disk of the data folder. ``days_left``: null where it isn't known, or nothing grows. ``companies``: those
+    that are full, then those whose time series take most, five at most."""
 
     free_bytes: int
     total_bytes: int
     days_left: float | None
+    companies: list[CompanyDisk]
 
 
 class BackupRecord(msgspec.Struct):
@@ -99,6 +103,7 @@ async def handle_get_platform_status(services: Services, actor: Actor, request: 
     if not actor.is_super:
         raise NotPermitted(say("machine_for_super_users"))
     disk = await services.attention.disk.look()
+    companies = services.attention.series.largest(MOST_COMPANIES)
     parts = (await check_readiness(services.readiness)).parts
     return PlatformStatus(
         time=format_spaced(now_us(), services.zone),
@@ -107,7 +112,7 @@ async def handle_get_platform_status(services: Services, actor: Actor, request: 
         parts={name: each.reason for name, each in parts.items()},
         reasons={name: each.told for name, each in parts.items() if each.told is not msgspec.UNSET},
         tasks=[TaskRecord(*each) for each in (services.tasks.all_tasks() if services.tasks is not None else ())],
-        disk=None if disk is None else DiskRecord(*disk),
+        disk=None if disk is None else DiskRecord(*disk, [of_disk(each) for each in companies]),
         backup=_backup(services),
         bridges=[_bridge(services, each) for each in services.bridges],
         memory_bytes=services.memory.total_bytes,

@@ -1,0 +1,1 @@
+"""What of the disk is whose."""

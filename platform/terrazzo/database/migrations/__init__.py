@@ -43,5 +43,6 @@ REVISIONS = (
     "0058",
     "0059",
     "0060",
+    "0061",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

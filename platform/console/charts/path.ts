@@ -19,26 +19,25 @@ export interface Plane {
   height: number;
 }
 
-/** `isStepped`: a value lasts until the next; points further apart than `gapMs` are not joined; `isCoarse`: of each two columns the lowest and highest alone. */
+/** `isStepped`: a value lasts until the next; points further apart than `gapMs` are not joined; `coarsePx`: of each so many columns the lowest and highest alone; 0: no. */
 export interface PathLooks {
   isStepped: boolean;
   gapMs: number;
-  isCoarse: boolean;
+  coarsePx: number;
 }
 
-const COARSE_PX = 2;
 const DOT_PX = 0.01; // a line of no length is not drawn
 
 /**
  * Draws a curve: of each column of pixels its first, lowest, highest and last point, each once and in their order.
  *
- * Where it is coarse, of each two columns the lowest and highest where they are: no extreme is lost, and no point drawn
+ * Where it is coarse, of each few columns the lowest and highest where they are: no extreme is lost, and no point drawn
  * is elsewhere; a step would be, so that stepped lines are never coarse.
  */
 export function drawPath({ times, values }: Curve, plane: Plane, looks: PathLooks, pen: Pen): void {
   const { from, to, low, left, width, height } = plane;
-  const isCoarse = looks.isCoarse && !looks.isStepped;
-  const columnPx = isCoarse ? COARSE_PX : 1;
+  const isCoarse = looks.coarsePx > 0 && !looks.isStepped;
+  const columnPx = isCoarse ? looks.coarsePx : 1;
   const perMs = width / (to - from);
   const perUnit = height / (plane.high - low);
   const bottom = plane.top + height;

@@ -58,6 +58,7 @@ export class Plot {
   private readonly frame: PlotFrame;
   private width: number;
   private coarsePx = 0;
+  private reaches: [number, number][] = []; // of what is drawn now, by axis
 
   /** As many lines are drawn later, faint where these are. */
   constructor(host: HTMLElement, frame: PlotFrame, lines: readonly Line[]) {
@@ -77,6 +78,7 @@ export class Plot {
     for (const each of this.uplot.series) each.width = width;
     this.marks = marks;
     this.view = view;
+    this.reaches = [];
     this.uplot.batch(() => {
       this.uplot.setData(this.data(), false);
       this.uplot.setScale("x", { min: view.from, max: view.to });
@@ -146,8 +148,12 @@ export class Plot {
     };
   }
 
-  /** From the lowest to the highest value that an axis has in the view. */
+  /** From the lowest to the highest value that an axis has in the view; asked for several times a drawing. */
   private reach(axis: number): [number, number] {
+    return (this.reaches[axis] ??= this.findReach(axis));
+  }
+
+  private findReach(axis: number): [number, number] {
     let [low, high] = [Infinity, -Infinity];
     for (const { curve, axis: own, shiftMs } of this.lines) {
       const found = own === axis ? extremes(curve, this.view.from - shiftMs, this.view.to - shiftMs) : null;

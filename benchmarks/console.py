@@ -317,9 +317,12 @@ Response.prototype.arrayBuffer = async function () {
   return found;
 };
 const stroke = CanvasRenderingContext2D.prototype.stroke;
+let isAsked = false;  // once a frame: fifty such calls were a third of what a frame of a drag computed
 CanvasRenderingContext2D.prototype.stroke = function (...given) {
   stroke.apply(this, given);
-  requestAnimationFrame(() => { globalThis.drawn = performance.now(); });
+  if (isAsked) return;
+  isAsked = true;
+  requestAnimationFrame(() => { isAsked = false; globalThis.drawn = performance.now(); });
 };
 """
 

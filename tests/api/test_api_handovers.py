@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from api_rig import Rig, open_rig
 
 from terrazzo.api.operations.event_handling import handovers as shifts
@@ -96,6 +98,50 @@ async def test_what_was_done_stands_by_when_it_was_done(rig: Rig, monkeypatch: p
     assert shift["handled_events"] == 5
     assert [each["code"] for each in shift["handled"]] == ["B", "A", "D"]
     assert [each["code"] for each in shift["closed"]] == ["A", "B", "C"]
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_what_was_done_is_there_whenever_it_was_raised(rig: Rig) -> None:
+    now = now_us()
+    said = {"object_id": 1, "terminal_id": "t", "label_en": "", "label_cn": "", "value": "", "company_id": 1}
+    event = {**said, "extension_key": "", "extension_value": "", "created": now - 400 * DAY_US}
+    done = {"acknowledged_at": now - HOUR_US, "acknowledged_by": 2}, {"cleared_at": now - 2 * HOUR_US, "cleared_by": 2}
+    async with rig.platform.metadata.database.writing() as connection:
+        for code, state, values in (
+            ("SEEN", "acknowledged", done[0]),
+            ("OVER", "cleared", done[1]),
+            ("BOTH", "cleared", done[0] | done[1]),
+            ("BEFORE", "cleared", {"acknowledged_at": now - 9 * HOUR_US, "cleared_at": now - 9 * HOUR_US}),
+        ):
+            await connection.execute(EVENT.insert().values({**event, "code": code, "state": state, **values}))
+    for username in ("viewer", "root"):
+        shift = await rig.call("get_shift", username, hours=8)
+        assert shift["handled_events"] == 3, username
+        assert sorted(each["code"] for each in shift["handled"]) == ["BOTH", "OVER", "SEEN"]
+        assert shift["handled"][-1]["code"] == "OVER"
+
+
+@pytest.mark.parametrize("username", ["viewer", "root"])
+async def test_what_was_done_is_found_by_an_index_of_its_own(rig: Rig, username: str) -> None:
+    database, asked = rig.platform.metadata.database, list[tuple[str, Any]]()
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+        if "FROM event" in statement and "cleared_at" in statement.partition("WHERE")[2]:
+            asked.append((statement, parameters))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        await rig.call("get_shift", username, hours=8)
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    plans = list[str]()
+    async with database.reading() as connection:
+        for statement, parameters in asked:
+            explain = f"EXPLAIN QUERY PLAN {statement}"
+            rows = (await connection.run_sync(sa.Connection.exec_driver_sql, explain, parameters)).all()
+            plans += [row[-1] for row in rows]
+    assert plans
+    assert all("at_id" in each for each in plans if "event" in each), plans
 
 
 async def test_companies_do_not_see_each_others(rig: Rig) -> None:

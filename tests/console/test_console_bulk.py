@@ -299,16 +299,16 @@ def test_a_long_file_is_imported_whole_and_its_dialog_may_be_closed(
     admin.open("#/terminals")
     page.get_by_role("button", name="Import").click()
     dialog = page.get_by_role("dialog", name="Import terminals")
-    dialog.get_by_label("File", exact=True).set_input_files(file)
+    dialog.get_by_label("Choose a file", exact=True).set_input_files(file)
     expect(dialog).to_contain_text(re.compile(r"many\.csv, 1\d\d kB"))
     expect(dialog.get_by_label("Rows")).to_have_count(0)
     dialog.get_by_role("button", name="Try").click()
     row = dialog.get_by_role("row").nth(1)
     wrong = ["1002", "mode", "sideways", re.compile("sideways|pwd")]
     expect(row.get_by_role("cell")).to_have_text(wrong, timeout=60_000)
-    dialog.get_by_label("File", exact=True).dispatch_event("cancel")  # whoever gives up choosing stays in the dialog
+    dialog.get_by_label("Choose a file", exact=True).dispatch_event("cancel")  # who gives up choosing stays in it
     file.write_text("\n".join([head, *rows]), "utf-16")
-    dialog.get_by_label("File", exact=True).set_input_files(file)
+    dialog.get_by_label("Choose a file", exact=True).set_input_files(file)
     dialog.get_by_role("button", name="Try").click()
     expect(dialog.get_by_role("status")).to_contain_text("1,000 rows: 1,000 new", timeout=60_000)
     dialog.get_by_role("button", name="Import 1,000 rows").click()

@@ -33,6 +33,23 @@ Response.prototype.arrayBuffer = async function () {
 """
 """How often a chart is drawn since its curves came."""
 
+_COUNT_STROKES = """
+globalThis.most = 0;
+let strokes = 0;
+const clearAll = CanvasRenderingContext2D.prototype.clearRect;
+CanvasRenderingContext2D.prototype.clearRect = function (...given) {
+  strokes = 0;
+  clearAll.apply(this, given);
+};
+const strokeOne = CanvasRenderingContext2D.prototype.stroke;
+CanvasRenderingContext2D.prototype.stroke = function (...given) {
+  if (given[0] instanceof Path2D) strokes += 1;  // a curve; axes have none
+  globalThis.most = Math.max(globalThis.most, strokes);
+  strokeOne.apply(this, given);
+};
+"""
+"""How many strokes the curves of one drawing were at most."""
+
 _LINES = """
 (() => {
   const canvas = document.querySelector(".chart canvas");
@@ -133,3 +150,74 @@ def test_what_a_variable_was_before_the_range_is_drawn_in_dots(admin: Tab, plant
     admin.open(f"#/objects/{made['id']}?key=MODE&from=2025-12-31T12:00:00Z&to=2026-01-01T12:00:00Z")
     expect(legend.get_by_role("button").first).to_contain_text("3")
     expect(legend).not_to_contain_text("the value from before")
+
+
+def test_a_chart_of_a_dashboard_stays_where_it_was_dragged(admin: Tab, plant: DemoPlant) -> None:
+    own = plant.call("get_object_list", where_and=[["name", "like", "Chiller 1%"]])["data"][0]["id"]
+    values = [{"objectId": str(own), "code": "TEMP_SUPPLY"}]
+    place = {"pos": [0, 0], "len": [24, 8]}
+    line = {"type": "lin", "name": "Dragged", "xys": place, "attribute": {"values": values, "hours": 1}}
+    script = {"Dashboard-1": {"name": "One", "col": 24, "row": 12, "data": [line], "dataType": "mosaic"}}
+    uid = plant.call("create_dashboard", name="Dragged", category="pro", script=script)["uid"]
+    page, asked = admin.page, list[str]()
+    page.on("request", lambda sent: asked.append(json.dumps(sent.post_data_json)) if "_chart" in sent.url else None)
+    admin.open(f"#/dashboards/{uid}")
+    expect(page.locator(".legend button b").first).to_contain_text(re.compile(r"\d"))
+    page.wait_for_load_state("networkidle")
+    first = len(asked)
+    assert first
+    area = page.locator(".chart .u-over").bounding_box()
+    assert area is not None
+    follow = page.locator(".legend").get_by_role("button", name="Live")
+    expect(follow).to_have_count(0)
+    for _each in range(3):  # further than what was loaded around the last hour
+        page.mouse.move(area["x"] + 20, area["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(area["x"] + area["width"] - 20, area["y"] + 60, steps=5)
+        page.mouse.up()
+        expect(follow).to_be_visible()
+    wait_for(lambda: page.wait_for_timeout(20) or len(asked) > first, "what was before")
+    page.locator(".legend button").first.click()
+    expect(page.locator(".legend button").first).to_have_attribute("aria-pressed", "false")
+    expect(follow).to_be_visible()
+    follow.click()
+    expect(follow).to_have_count(0)
+    expect(page.locator(".legend button").first).to_have_attribute("aria-pressed", "false")
+    plant.call("delete_dashboard", uid=uid)
+
+
+def test_a_view_that_is_chosen_before_the_variables_are_there_has_their_curves(admin: Tab, plant: DemoPlant) -> None:
+    own = plant.call("get_object_list", where_and=[["name", "like", "Chiller 1%"]])["data"][0]["id"]
+    page, held = admin.page, list[Route]()
+    page.route("**/get_object_variable_list", lambda route: held.append(route))
+    admin.open(f"#/objects/{own}")
+    page.get_by_role("button", name="Zoom out").click()
+    expect(page.locator(".chart-box")).to_contain_text("Choose a variable")
+    wait_for(lambda: page.wait_for_timeout(20) or held, "the question for the variables")
+    page.route("**/get_object_variable_list", lambda route: route.continue_())
+    for each in held[:]:
+        each.continue_()
+    expect(page.locator(".legend button").first).to_contain_text(re.compile(r"\d"))
+    assert "from=" in page.url, "the view that was chosen"
+    while page.locator(".legend button").count():  # whoever takes them all away has none
+        shown = page.locator(".legend button").count()
+        page.locator("table.variables").get_by_role("checkbox", checked=True).first.click()
+        expect(page.locator(".legend button")).to_have_count(shown - 1)
+    page.get_by_role("button", name="Zoom out").click()
+    page.reload()
+    page.wait_for_selector("table.variables tbody tr")
+    expect(page.locator(".legend button")).to_have_count(0)
+
+
+def test_curves_that_look_alike_are_one_stroke(admin: Tab, plant: DemoPlant) -> None:
+    own = plant.call("get_object_list", where_and=[["name", "like", "Chiller 1%"]])["data"][0]["id"]
+    every = plant.call("get_object_variable_list", object_id=str(own))
+    codes = [each["code"] for each in every if isinstance(each["value"], int | float)][:8]
+    assert len(codes) == 8
+    admin.page.add_init_script(_COUNT_STROKES)
+    admin.page.reload()
+    admin.open(f"#/objects/{own}?{'&'.join(f'key={each}' for each in codes)}")
+    expect(admin.page.locator(".legend button")).to_have_count(8)
+    expect(admin.page.locator(".legend button b").last).to_contain_text(re.compile(r"\d"))
+    wait_for(lambda: admin.run("globalThis.most"), "lines")
+    assert admin.run("globalThis.most") <= 6, "there are six colours"

@@ -392,6 +392,14 @@ _TOO_WIDE = """
 """
 """What of a page has to be pushed aside to be read: the page, a card, or a list whose rows are cut."""
 
+_TOUCHING = """
+[...document.querySelectorAll("main tbody tr :is(button, .button):not(.plain)")]
+  .map((each) => ({ each, own: each.getBoundingClientRect(), row: each.closest("tr").getBoundingClientRect() }))
+  .filter(({ own, row }) => own.height && Math.min(own.top - row.top, row.bottom - own.bottom) < 3)
+  .map(({ each }) => each.textContent)
+"""
+"""Buttons that touch the line above or below their row."""
+
 
 def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: list[str]) -> None:
     tab = open_tab(browser, plant.url, viewport={"width": 360, "height": 740})
@@ -401,7 +409,7 @@ def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: li
     for name, route in {**ROUTES, **{each: f"#/terminals/{each}" for each in hostile}}.items():
         tab.open(route)
         tab.settle()
-        if found := tab.run(_TOO_WIDE):
+        if found := tab.run(_TOO_WIDE) + tab.run(_TOUCHING):
             wide[name] = found
     assert wide == {}
     tab.open("#/mapping")  # stands behind "More", which says so

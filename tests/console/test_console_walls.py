@@ -169,3 +169,21 @@ def test_objects_stand_on_a_map(admin: Tab, plant: DemoPlant) -> None:
     marks.first.click()
     admin.page.locator("section.card table a").first.click()
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("Chiller 1")
+
+
+def test_a_chart_that_was_dragged_on_a_wall_follows_the_clock_again_by_itself(wall: Tab) -> None:
+    page = wall.page
+    chart = page.locator(".chart-box", has=page.locator(".chart canvas")).first
+    expect(chart.locator(".legend button b").first).to_contain_text(re.compile(r"\d"))
+    page.clock.install()
+    chart.scroll_into_view_if_needed()
+    area = chart.locator(".u-over").bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + 20, area["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 60, steps=5)
+    page.mouse.up()
+    follow = chart.get_by_role("button", name="Live")
+    expect(follow).to_be_visible()
+    page.clock.fast_forward("05:01")
+    expect(follow).to_have_count(0)

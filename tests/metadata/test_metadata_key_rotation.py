@@ -170,6 +170,7 @@ LATER_INDEXES = (
     *(f"ix_object_{owner}{place}_id" for place in ("province", "city") for owner in ("", "permission_company_id_")),
     "ix_audit_batch",
     "ix_event_company_id_severity_id",
+    *(f"ix_event_{owner}{done}_id" for done in ("acknowledged_at", "cleared_at") for owner in ("", "company_id_")),
     "ix_event_raised",
     "ix_event_raised_of_all",
     "ix_object_with_objects",

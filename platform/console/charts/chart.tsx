@@ -453,6 +453,11 @@ function Legend({ variables, view, onView, model, isBare }: PartProps & { turn: 
       ))}
       {model?.hasLead && <span class="dim">{t(w.lead)}</span>}
       {isWithin && <Marks marks={model?.marksAt(at) ?? []} />}
+      {isBare && !view.live && (
+        <button class="small legend-live" title={t(w.liveHint)} onClick={() => onView({ ...view, live: true, range: null })}>
+          {t(w.live)}
+        </button>
+      )}
       {!isBare && (
         <span class="dim legend-time">
           {isWithin ? clock.format(at) : `${clock.format(range.from)} – ${clock.format(range.to)}`} {clock.offset.value}

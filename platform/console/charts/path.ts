@@ -19,64 +19,72 @@ export interface Plane {
   height: number;
 }
 
-/** `isStepped`: a value lasts until the next; points further apart than `gapMs` are not joined; `isCoarse`: of each two columns the lowest and highest alone. */
+/** `isStepped`: a value lasts until the next; points further apart than `gapMs` are not joined; `coarsePx`: of each so many columns the lowest and highest alone; 0: no. */
 export interface PathLooks {
   isStepped: boolean;
   gapMs: number;
-  isCoarse: boolean;
+  coarsePx: number;
 }
 
-const COARSE_PX = 2;
 const DOT_PX = 0.01; // a line of no length is not drawn
 
 /**
  * Draws a curve: of each column of pixels its first, lowest, highest and last point, each once and in their order.
  *
- * Where it is coarse, of each two columns the lowest and highest where they are: no extreme is lost, and no point drawn
+ * Where it is coarse, of each few columns the lowest and highest where they are: no extreme is lost, and no point drawn
  * is elsewhere; a step would be, so that stepped lines are never coarse.
  */
 export function drawPath({ times, values }: Curve, plane: Plane, looks: PathLooks, pen: Pen): void {
-  const { from, to, low, left, width, height } = plane;
-  const isCoarse = looks.isCoarse && !looks.isStepped;
-  const columnPx = isCoarse ? COARSE_PX : 1;
-  const perMs = width / (to - from);
-  const perUnit = height / (plane.high - low);
-  const bottom = plane.top + height;
+  const { from, to, left } = plane;
+  const isCoarse = looks.coarsePx > 0 && !looks.isStepped;
+  const columnPx = isCoarse ? looks.coarsePx : 1;
+  const perMs = plane.width / (to - from);
+  const perUnit = plane.height / (plane.high - plane.low);
+  const ground = plane.top + plane.height + plane.low * perUnit; // where zero is
   const end = Math.min(times.length, countBefore(times, to) + 1);
-  const xOf = (index: number): number => left + ((times[index] as number) - from) * perMs;
-  const yOf = (index: number): number => bottom - ((values[index] as number) - low) * perUnit;
   let index = Math.max(0, countBefore(times, from) - 1);
   let before = -1; // the last point that is behind
+  // without functions, pairs or objects of its own: what a chart draws first is drawn before any of it is compiled
   while (index < end) {
-    const column = Math.round(xOf(index) / columnPx);
-    const until = from + ((column + 0.5) * columnPx - left) / perMs;
     const first = index;
-    let [lowest, highest] = [first, first];
-    let least = values[first] as number;
-    let most = least;
+    const at = times[first] as number;
+    const x = left + (at - from) * perMs;
+    const column = Math.round(x / columnPx);
+    const until = from + ((column + 0.5) * columnPx - left) / perMs;
+    let lowest = first;
+    let highest = first;
+    const value = values[first] as number;
+    let least = value;
+    let most = value;
     while (++index < end && (times[index] as number) < until) {
-      const value = values[index] as number;
-      if (value < least) {
-        least = value;
+      const other = values[index] as number;
+      if (other < least) {
+        least = other;
         lowest = index;
-      } else if (value > most) {
-        most = value;
+      } else if (other > most) {
+        most = other;
         highest = index;
       }
     }
     const last = index - 1;
-    const place = (point: number): number => (isCoarse ? xOf(point) : column);
-    if (before < 0 || (times[first] as number) - (times[before] as number) > looks.gapMs) {
-      pen.moveTo(place(first), yOf(first));
-      if (first === last) pen.lineTo(place(first), yOf(first) + DOT_PX);
+    const place = isCoarse ? x : column;
+    const y = ground - value * perUnit;
+    if (before < 0 || at - (times[before] as number) > looks.gapMs) {
+      pen.moveTo(place, y);
+      if (first === last) pen.lineTo(place, y + DOT_PX);
     } else {
-      if (looks.isStepped) pen.lineTo(column, yOf(before));
-      if (!isCoarse || first === last) pen.lineTo(place(first), yOf(first));
+      if (looks.isStepped) pen.lineTo(column, ground - (values[before] as number) * perUnit);
+      if (!isCoarse || first === last) pen.lineTo(place, y);
     }
-    const [early, late] = lowest < highest ? [lowest, highest] : [highest, lowest];
-    if (early > first || (isCoarse && first < last)) pen.lineTo(place(early), yOf(early));
-    if (late > early) pen.lineTo(place(late), yOf(late));
-    if (last > late && !(isCoarse && index < end)) pen.lineTo(place(last), yOf(last));
     before = last;
+    if (first === last) continue;
+    const isFalling = highest < lowest;
+    const early = isFalling ? highest : lowest;
+    const late = isFalling ? lowest : highest;
+    const yEarly = ground - (isFalling ? most : least) * perUnit;
+    const yLate = ground - (isFalling ? least : most) * perUnit;
+    if (early > first || isCoarse) pen.lineTo(isCoarse ? left + ((times[early] as number) - from) * perMs : column, yEarly);
+    if (late > early) pen.lineTo(isCoarse ? left + ((times[late] as number) - from) * perMs : column, yLate);
+    if (last > late && !(isCoarse && index < end)) pen.lineTo(isCoarse ? left + ((times[last] as number) - from) * perMs : column, ground - (values[last] as number) * perUnit);
   }
 }

@@ -45,6 +45,8 @@ const TICK_PX = 64;
 const VALUE_PX = 44;
 const LINE_PX = 1.25;
 const LEAD_PX = 2; // broad and long of a dot, and half of what is between two
+const COARSE_PX = 2; // columns of a line that is thin
+const MOVING_PX = 4; // and while it moves, where there are many: half of the pieces, in script and on the canvas
 const MOST_BROAD = 8; // lines; more are one pixel of the screen each, which is drawn in a tenth of the time where no GPU helps
 
 export class Plot {
@@ -55,7 +57,8 @@ export class Plot {
   private view: Range = { from: 0, to: 1 };
   private readonly frame: PlotFrame;
   private width: number;
-  private isThin = false;
+  private coarsePx = 0;
+  private reaches: [number, number][] = []; // of what is drawn now, by axis
 
   /** As many lines are drawn later, faint where these are. */
   constructor(host: HTMLElement, frame: PlotFrame, lines: readonly Line[]) {
@@ -68,11 +71,14 @@ export class Plot {
   /** Draws lines over a view; while it is moving as thin as can be, since each frame counts then. */
   draw(lines: readonly Line[], view: Range, marks: readonly Mark[], isMoving = false): void {
     this.lines = lines;
-    this.isThin = isMoving || lines.length > MOST_BROAD;
-    const width = this.isThin ? 1 / (devicePixelRatio || 1) : LINE_PX;
+    const isMany = lines.length > MOST_BROAD;
+    const isThin = isMoving || isMany;
+    this.coarsePx = isMoving && isMany ? MOVING_PX : isThin ? COARSE_PX : 0;
+    const width = isThin ? 1 / (devicePixelRatio || 1) : LINE_PX;
     for (const each of this.uplot.series) each.width = width;
     this.marks = marks;
     this.view = view;
+    this.reaches = [];
     this.uplot.batch(() => {
       this.uplot.setData(this.data(), false);
       this.uplot.setScale("x", { min: view.from, max: view.to });
@@ -138,12 +144,16 @@ export class Plot {
       dash: isFaint ? [3, 3] : undefined,
       alpha: isFaint ? 0.7 : 1,
       points: { show: false },
-      paths: () => this.path(line()),
+      paths: () => this.path(index),
     };
   }
 
-  /** From the lowest to the highest value that an axis has in the view. */
+  /** From the lowest to the highest value that an axis has in the view; asked for several times a drawing. */
   private reach(axis: number): [number, number] {
+    return (this.reaches[axis] ??= this.findReach(axis));
+  }
+
+  private findReach(axis: number): [number, number] {
     let [low, high] = [Infinity, -Infinity];
     for (const { curve, axis: own, shiftMs } of this.lines) {
       const found = own === axis ? extremes(curve, this.view.from - shiftMs, this.view.to - shiftMs) : null;
@@ -197,9 +207,13 @@ export class Plot {
     return { stroke: this.frame.textColor, font: this.frame.font, ticks: { show: false }, gap: 6 };
   }
 
-  private path(line: Line | undefined): uPlot.Series.Paths {
+  /** Lines that look alike are one path, which the first of them has: each stroke has a cost of its own. */
+  private path(index: number): uPlot.Series.Paths | null {
+    const line = this.lines[index];
+    const alike = this.lines.filter(({ color, isFaint }) => color === line?.color && isFaint === line.isFaint);
+    if (alike[0] !== line) return null;
     const stroke = new Path2D();
-    if (line) this.trace(line, stroke);
+    for (const each of alike) this.trace(each, stroke);
     return { stroke, fill: null, clip: null, band: null, gaps: null, flags: 0 } as unknown as uPlot.Series.Paths;
   }
 
@@ -208,7 +222,7 @@ export class Plot {
     const [low, high] = this.reachOf(line.axis);
     const plane = { from: this.view.from - line.shiftMs, to: this.view.to - line.shiftMs, low, high, left, top, width, height };
     const gap = line.isStepped ? Infinity : this.gapOf(line.curve);
-    drawPath(line.curve, plane, { isStepped: line.isStepped, gapMs: gap, isCoarse: this.isThin }, path);
+    drawPath(line.curve, plane, { isStepped: line.isStepped, gapMs: gap, coarsePx: this.coarsePx }, path);
   }
 
   private gapOf(curve: Curve): number {

@@ -1,8 +1,8 @@
 /** Widgets, a function for each type of the document; what each means stands in docs/dashboards.md. */
 import type { ComponentChildren, JSX } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Chart } from "../charts/chart.tsx";
-import { FIRST_VIEW } from "../charts/link.ts";
+import { FIRST_VIEW, type ChartView } from "../charts/link.ts";
 import type { Curve } from "../charts/curve.ts";
 import { numberText } from "../charts/value-axis.ts";
 import { Age, Name } from "../parts/basics.tsx";
@@ -37,6 +37,7 @@ interface Shown {
 const DAY_MS = 86_400_000;
 const HOURS_MS = 3_600_000;
 const READ_MS = 60_000;
+const REST_MS = 5 * 60_000; // after which a chart on a wall follows the clock again
 const COLORS = 6;
 const GAUGE_FROM = 0.625;
 const GAUGE_TURN = 0.75;
@@ -160,10 +161,28 @@ function Lines(props: Props) {
   }, [keys]);
   const variables = shown.flatMap((each) => (each.variable ? [{ ...chartVariable(each.variable, each.key), name: each.name }] : []));
   const hours = limit(props.widget, "hours") ?? 8;
-  const view = { ...FIRST_VIEW, keys: variables.map((each) => each.key), spanMs: Math.min(8760, Math.max(0.1, hours)) * HOURS_MS };
+  const first = { ...FIRST_VIEW, spanMs: Math.min(8760, Math.max(0.1, hours)) * HOURS_MS };
+  const [view, keepView] = useMovedView(first);
   if (!props.values.isRead) return null;
   const height = Math.max(140, props.widget.place.height * 52 - 70);
-  return <Chart title={props.widget.name} source={source} variables={variables} view={view} onView={() => undefined} height={height} isBare />;
+  const keyed = { ...view, keys: variables.map((each) => each.key) };
+  return <Chart title={props.widget.name} source={source} variables={variables} view={keyed} onView={keepView} height={height} isBare />;
+}
+
+/** The view of a chart as whoever looks has moved it, until it shall follow the clock again; on a wall it does so by itself. */
+function useMovedView(first: ChartView): [ChartView, (view: ChartView) => void] {
+  const [hidden, setHidden] = useState<string[]>([]);
+  const [range, setRange] = useState<ChartView["range"]>(null);
+  useEffect(() => {
+    if (!range || !(isWall() || document.fullscreenElement)) return;
+    const timer = setTimeout(() => setRange(null), REST_MS);
+    return () => clearTimeout(timer);
+  }, [range]);
+  const keep = (view: ChartView): void => {
+    setHidden(view.hidden);
+    setRange(view.live ? null : view.range);
+  };
+  return [range ? { ...first, hidden, live: false, range, spanMs: range.to - range.from } : { ...first, hidden }, keep];
 }
 
 function Gauge(props: Props) {

@@ -120,9 +120,10 @@ function viewOf(variables: readonly ObjectVariable[]): ChartView {
   return { ...view, keys: numbers.slice(0, CURVES_FIRST).map((each) => each.code) };
 }
 
-function keepView(id: string, view: ChartView): void {
+/** `isNone`: that there are no curves is what somebody chose, and not that no variables have come yet. */
+function keepView(id: string, view: ChartView, isNone: boolean): void {
   const query = writeView(view);
-  if (!view.keys.length) query.set("none", "1");
+  if (isNone) query.set("none", "1");
   history.replaceState(null, "", `${link(["objects", id])}?${query}`);
   route.value = readRoute(location.hash);
 }
@@ -141,12 +142,12 @@ function Curves({ id, name, isOnline, variables }: { id: string; name: string; i
   const happened = useHappened(id, from, to);
   const draw = (code: string): void => {
     const keys = view.keys.includes(code) ? view.keys.filter((each) => each !== code) : [...view.keys, code];
-    keepView(id, { ...view, keys });
+    keepView(id, { ...view, keys }, !keys.length);
   };
   return (
     <>
       <Card title={t(w.chart)} more={<Export id={id} name={name} view={view} />}>
-        <Chart title={name} source={source} variables={shown} view={view} onView={(next) => keepView(id, next)} marks={happened.map(markOf)} />
+        <Chart title={name} source={source} variables={shown} view={view} onView={(next) => keepView(id, next, route.value.query.has("none"))} marks={happened.map(markOf)} />
       </Card>
       <Card class="span8" title={t(w.variables)}>
         <Variables id={id} variables={variables} drawn={view.keys} onDraw={draw} />

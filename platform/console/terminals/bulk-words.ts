@@ -53,7 +53,7 @@ export const words = declare({
     "CSV 文件或粘贴的行；第一行为列名。会先试运行，确认前不会写入任何内容。",
   ],
   importColumns: ["Columns: {columns}", "列：{columns}"],
-  importFile: ["File", "文件"],
+  importFile: ["Choose a file", "选择文件"],
   importRows: ["Rows", "行"],
   importLong: ["{name}, {size}: too long to be shown here, and imported as it is.", "{name}，{size}：内容过长不在此显示，将按原样导入。"],
   importOther: ["Type rows instead", "改为输入行"],

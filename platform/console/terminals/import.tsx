@@ -57,9 +57,12 @@ export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone:
       >
         <p class="dim">{t(w.importHow)}</p>
         <p class="dim mono">{t(w.importColumns, { columns: COLUMNS })}</p>
-        <Field label={t(w.importFile)}>
-          <input type="file" accept=".csv,.json,.jsonl,text/csv,text/plain,application/json" disabled={isImporting.value} onChange={(event) => void choose(event.currentTarget)} />
-        </Field>
+        <span>
+          <label class="button" aria-busy={isImporting.value}>
+            {t(w.importFile)}
+            <input class="sr" type="file" accept=".csv,.json,.jsonl,text/csv,text/plain,application/json" disabled={isImporting.value} onChange={(event) => void choose(event.currentTarget)} />
+          </label>
+        </span>
         {file ? (
           <p class="line">
             <span>{t(w.importLong, { name: file.name.slice(0, 80), size: bytesText(file.size) })}</span>

@@ -6,7 +6,7 @@ import { drawPath, type PathLooks, type Plane } from "../charts/path.ts";
 type Point = [x: number, y: number, isMove: boolean];
 
 const PLANE: Plane = { from: 0, to: 800, low: 0, high: 100, left: 0, top: 0, width: 800, height: 100 };
-const FINE: PathLooks = { isStepped: false, gapMs: Infinity, isCoarse: false };
+const FINE: PathLooks = { isStepped: false, gapMs: Infinity, coarsePx: 0 };
 
 function drawn(curve: Curve, looks: Partial<PathLooks> = {}, plane: Plane = PLANE): Point[] {
   const found: Point[] = [];
@@ -53,17 +53,19 @@ test("of many points each column has four at most, among them its lowest and hig
   assert.deepEqual(reach(found, 1), reach(all, 1));
 });
 
-test("a coarse line has two points for each two columns, where they are, and no extreme is lost", () => {
-  const curve = noise(2_000, 0.4);
-  const found = drawn(curve, { isCoarse: true });
-  assert.ok(found.length <= 2 * 401 + 2, `${found.length}`);
-  const all = curve.times.map((at, index): Point => [at, 100 - (curve.values[index] as number), false]);
-  assert.deepEqual(reach(found, 2), reach(all, 2));
-  const places = new Set(all.map(([x, y]) => `${x} ${y}`));
-  assert.ok(found.every(([x, y]) => places.has(`${x} ${y}`)));
-  assert.deepEqual(found.at(-1)?.slice(0, 2), all.at(-1)?.slice(0, 2));
-  assert.ok(found.every(([x], index) => index === 0 || x >= (found[index - 1] as Point)[0]));
-});
+for (const columns of [2, 4]) {
+  test(`a coarse line has two points for each ${columns} columns, where they are, and no extreme is lost`, () => {
+    const curve = noise(2_000, 0.4);
+    const found = drawn(curve, { coarsePx: columns });
+    assert.ok(found.length <= 2 * (800 / columns + 1) + 2, `${found.length}`);
+    const all = curve.times.map((at, index): Point => [at, 100 - (curve.values[index] as number), false]);
+    assert.deepEqual(reach(found, columns), reach(all, columns));
+    const places = new Set(all.map(([x, y]) => `${x} ${y}`));
+    assert.ok(found.every(([x, y]) => places.has(`${x} ${y}`)));
+    assert.deepEqual(found.at(-1)?.slice(0, 2), all.at(-1)?.slice(0, 2));
+    assert.ok(found.every(([x], index) => index === 0 || x >= (found[index - 1] as Point)[0]));
+  });
+}
 
 test("what is far apart is not joined, and a point alone is a dot", () => {
   const found = drawn({ times: [0, 10, 500, 510], values: [1, 1, 1, 1] }, { gapMs: 100 });
@@ -72,7 +74,7 @@ test("what is far apart is not joined, and a point alone is a dot", () => {
 });
 
 test("steps go along before they go up, and are never coarse", () => {
-  const found = drawn({ times: [0, 100, 200], values: [0, 100, 0] }, { isStepped: true, isCoarse: true });
+  const found = drawn({ times: [0, 100, 200], values: [0, 100, 0] }, { isStepped: true, coarsePx: 2 });
   assert.deepEqual(found.slice(2), [
     [100, 100, false],
     [100, 0, false],

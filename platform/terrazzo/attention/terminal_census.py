@@ -5,7 +5,7 @@ Terminals that went at one address for one cause are folded into a flood, as a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from terrazzo.domain.registry import Registry
@@ -22,17 +22,7 @@ FLOOD = 5  # terminals of one site and cause that are told as one
 MOST_FLOODS = 20
 _MOST_GROUPS = 2_000  # of a company: sites with causes; terminals of further ones are counted and listed only
 _PRUNE = 20 * MOST_ENTRIES
-
-
-class Heard(NamedTuple):
-    """What is known of a terminal's connection, times in UTC microseconds.
-
-    ``address`` and ``cause`` are those of the last connection and its end, where it isn't connected.
-    """
-
-    is_online: bool
-    seen_us: int | None
-    reported_us: int | None
+_RUN = 200  # terminals that are looked at without a look at the clock
 
 
 class Stopped(NamedTuple):
@@ -58,6 +48,26 @@ class Flood(NamedTuple):
     uids: tuple[str, ...]
 
 
+class _Group:
+    """Terminals that stopped alike, while they are counted."""
+
+    __slots__ = ("first_us", "last_us", "terminals", "uids")
+
+    def __init__(self, since_us: int) -> None:
+        self.terminals = 0
+        self.first_us = self.last_us = since_us
+        self.uids: list[str] = []
+
+    def add(self, uid: str, since_us: int) -> None:
+        self.terminals += 1
+        if since_us < self.first_us:
+            self.first_us = since_us
+        elif since_us > self.last_us:
+            self.last_us = since_us
+        if len(self.uids) < FLOOD:
+            self.uids.append(uid)
+
+
 class CompanyCensus:
     """The terminals of one company, or of all."""
 
@@ -69,31 +79,36 @@ class CompanyCensus:
         self.refused = 0
         self.out_of_service = 0
         self.entries: list[Stopped] = []
-        self._groups: dict[tuple[str, str, str], Flood] = {}
+        self._groups: dict[tuple[str, str, str], _Group] = {}
 
-    def add(self, stopped: Stopped) -> None:
-        """Counts a terminal that stopped."""
-        setattr(self, stopped.state, getattr(self, stopped.state) + 1)
+    def add(self, stopped: Stopped, site: str) -> None:
+        """Counts a terminal that stopped; ``site``: of its address."""
+        state = stopped.state
+        if state == "away":
+            self.away += 1
+        elif state == "silent":
+            self.silent += 1
+        else:
+            self.refused += 1
         self.entries.append(stopped)
         if len(self.entries) >= _PRUNE:
             self.entries = sorted(self.entries, reverse=True)[:MOST_ENTRIES]
-        self._fold(stopped)
-
-    def _fold(self, stopped: Stopped) -> None:
-        site = share_of(stopped.address) if stopped.address else ""
-        key, since = (stopped.state, site, stopped.cause), stopped.since_us
-        found = self._groups.get(key)
-        if found is not None:
-            uids = found.uids if len(found.uids) >= FLOOD else (*found.uids, stopped.uid)
-            times = min(found.first_us, since), max(found.last_us, since)
-            self._groups[key] = Flood(*key, found.terminals + 1, *times, uids)
-        elif len(self._groups) < _MOST_GROUPS:
-            self._groups[key] = Flood(*key, 1, since, since, (stopped.uid,))
+        key = state, site, stopped.cause
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= _MOST_GROUPS:
+                return
+            group = self._groups[key] = _Group(stopped.since_us)
+        group.add(stopped.uid, stopped.since_us)
 
     def floods(self) -> list[Flood]:
         """The largest first."""
-        found = [each for each in self._groups.values() if each.terminals >= FLOOD]
-        return sorted(found, key=lambda each: -each.terminals)[:MOST_FLOODS]
+        found = [(key, each) for key, each in self._groups.items() if each.terminals >= FLOOD]
+        found.sort(key=lambda each: -each[1].terminals)
+        return [
+            Flood(*key, each.terminals, each.first_us, each.last_us, tuple(each.uids))
+            for key, each in found[:MOST_FLOODS]
+        ]
 
     def first(self, state: str, count: int) -> list[Stopped]:
         """The latest of a state that belong to no flood."""
@@ -106,8 +121,10 @@ class TerminalStates:
     """What the census asks about each terminal, by what other parts know.
 
     Args:
-        heard: of a terminal (uid); called once for each.
-        ended: where the last connection of a terminal (uid) came from, and why it ended; for those that stopped.
+        heard: of a terminal (uid): whether it is connected, when it was heard of, and its last report (UTC
+            microseconds); called once for each.
+        ended: where the present or last connection of a terminal (uid) comes from, and why it ended; for those that
+            stopped.
         last_refused_us: when a terminal (record id) was refused last, and for what; None: not.
     """
 
@@ -123,39 +140,70 @@ class TerminalStates:
 
     def look(self, terminal: Terminal, now_us: int) -> tuple[bool, Stopped | None]:
         """Whether a terminal is connected, and how it stopped, if it has."""
-        heard = Heard(*self._heard(terminal.uid))
-        last_us = max(heard.seen_us or 0, heard.reported_us or 0)
+        is_online, seen_us, reported_us = self._heard(terminal.uid)
+        if is_online:
+            if reported_us is None or reported_us >= now_us - SILENT_US:
+                return True, None
+            return True, Stopped(reported_us, terminal.uid, terminal.name, "silent", *self._ended(terminal.uid))
+        last_us = seen_us or 0
+        if reported_us is not None and reported_us > last_us:
+            last_us = reported_us
         refused = self._last_refused(terminal.id)
-        if refused is not None and not heard.is_online and refused[0] > max(last_us, now_us - REFUSED_US):
+        if refused is not None and refused[0] > max(last_us, now_us - REFUSED_US):
             time_us, address, cause = refused
             return False, Stopped(time_us, terminal.uid, terminal.name, "refused", address, cause)
-        if heard.is_online:
-            is_silent = heard.reported_us is not None and heard.reported_us < now_us - SILENT_US
-            where = "silent", *self._ended(terminal.uid)
-            return True, Stopped(heard.reported_us or 0, terminal.uid, terminal.name, *where) if is_silent else None
         if not last_us or last_us >= now_us - AWAY_US:
             return False, None
         return False, Stopped(last_us, terminal.uid, terminal.name, "away", *self._ended(terminal.uid))
+
+
+class _Walk:
+    """One walk over all terminals: of all companies together, and of each of ``companies``."""
+
+    def __init__(self, registry: Registry, states: TerminalStates, companies: Iterable[int], now_us: int) -> None:
+        self.everybody = CompanyCensus()
+        self.wanted = {company_id: CompanyCensus() for company_id in companies}
+        self._states = states
+        self._out = registry.out_of_service
+        self._now_us = now_us
+        self._sites: dict[str, str] = {}  # of addresses, which many terminals share
+
+    def count(self, terminals: Sequence[Terminal]) -> None:
+        """Goes on over some of them."""
+        everybody, find, look, now_us = self.everybody, self.wanted.get, self._states.look, self._now_us
+        for terminal in terminals:
+            if not (terminal.is_available and terminal.company_is_available):
+                continue
+            is_online, stopped = look(terminal, now_us)
+            own = find(terminal.company_id)
+            is_out = terminal.uid in self._out
+            everybody.total += 1
+            everybody.online += is_online
+            everybody.out_of_service += is_out
+            if own is not None:
+                own.total += 1
+                own.online += is_online
+                own.out_of_service += is_out
+            if stopped is not None and not is_out:
+                site = self._site(stopped.address)
+                everybody.add(stopped, site)
+                if own is not None:
+                    own.add(stopped, site)
+
+    def _site(self, address: str) -> str:
+        found = self._sites.get(address)
+        if found is None:
+            found = self._sites[address] = share_of(address) if address else ""
+        return found
 
 
 async def take_census(
     registry: Registry, states: TerminalStates, companies: Iterable[int], now_us: int
 ) -> tuple[CompanyCensus, dict[int, CompanyCensus]]:
     """Walks over all terminals in turns of the loop; of all companies together, and of each of ``companies``."""
-    pauses, everybody = LoopPauses(), CompanyCensus()
-    wanted = {company_id: CompanyCensus() for company_id in companies}
-    for terminal in list(registry.terminals()):
-        if not terminal.is_admitted:
-            continue
-        is_online, stopped = states.look(terminal, now_us)
-        is_out = terminal.uid in registry.out_of_service
-        for census in (everybody, wanted.get(terminal.company_id)):
-            if census is None:
-                continue
-            census.total += 1
-            census.online += is_online
-            census.out_of_service += is_out
-            if stopped is not None and not is_out:
-                census.add(stopped)
+    walk, pauses = _Walk(registry, states, companies, now_us), LoopPauses()
+    terminals = list(registry.terminals())
+    for start in range(0, len(terminals), _RUN):
+        walk.count(terminals[start : start + _RUN])
         await pauses.pause()
-    return everybody, wanted
+    return walk.everybody, walk.wanted

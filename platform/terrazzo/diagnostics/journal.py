@@ -169,7 +169,9 @@ class RefusalJournal:
 
     def last_refused(self, terminal_id: int) -> tuple[int, str, str] | None:
         """When, where and for which reason a terminal was refused last, as ``last_refused_us`` has it."""
-        entries = self._book.of_terminal(terminal_id) or ()
+        entries = self._book.of_terminal(terminal_id)
+        if not entries:  # as it is with most, when all are asked about
+            return None
         found = [each for each in entries if not REASONS[each.reason].is_ordinary]
         if not found:
             return None

@@ -97,7 +97,12 @@ class PresenceRegister:
     def heard(self, uid: str) -> tuple[bool, int | None, int | None]:
         """Whether a terminal is connected, when its last packet came, and its last report (UTC microseconds)."""
         trace = self._traces.get(uid)
-        return uid in self._live, self.last_seen_us(uid), None if trace is None else trace.last_telemetry_us
+        reported_us = None if trace is None else trace.last_telemetry_us
+        client = self._live.get(uid)
+        if client is not None:
+            return True, client.last_packet_us or client.connected_us, reported_us
+        past = self._past.get(uid)
+        return False, None if past is None else past.last_seen_us, reported_us
 
     def ended(self, uid: str) -> tuple[str, str]:
         """Where a terminal's connection comes or came from, and why it ended; empty where it isn't known."""

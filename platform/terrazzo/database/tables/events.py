@@ -51,6 +51,10 @@ EVENT = sa.Table(
 )
 sa.Index("ix_event_raised", EVENT.c.company_id, EVENT.c.severity, EVENT.c.id, **where("state = 'raised'"))
 sa.Index("ix_event_raised_of_all", EVENT.c.severity, EVENT.c.id, **where("state = 'raised'"))
+for _done in ("acknowledged_at", "cleared_at"):  # what a shift did, whenever it was raised
+    _is_done = where(f"{_done} IS NOT NULL")
+    sa.Index(f"ix_event_company_id_{_done}_id", EVENT.c.company_id, EVENT.c[_done], EVENT.c.id, **_is_done)
+    sa.Index(f"ix_event_{_done}_id", EVENT.c[_done], EVENT.c.id, **_is_done)  # of all companies
 
 EVENT_COMMENT = sa.Table(
     "event_comment",

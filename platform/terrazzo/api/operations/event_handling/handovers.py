@@ -24,7 +24,6 @@ from terrazzo.times import DAY_US, format_spaced, now_us
 
 MOST_ENTRIES = 50  # of each kind
 HOUR_US = DAY_US // 24
-MOST_AGE_DAYS = 31  # of an event, among those that were handled
 MOST_NOTES = 10_000  # characters
 _HANDLED = ("acknowledged_at", "cleared_at")
 
@@ -44,8 +43,8 @@ class WriteHandover(GetShift):
 class Shift(msgspec.Struct, kw_only=True):
     """What is open now, and what was done ``since``: the newest 50 of each, and how many there are.
 
-    ``handled``: events of the last 31 days that were acknowledged or cleared, what was done last first; ``closed``:
-    labels that closed, alike.
+    ``handled``: events that were acknowledged or cleared, whenever they were raised, what was done last first;
+    ``closed``: labels that closed, alike.
     ``commands``: those that were given.
     """
 
@@ -88,7 +87,7 @@ async def _shift(services: Services, actor: Actor, since_us: int) -> Shift:
     now = now_us()
     opened = Conditions(all_of=[("state", "!=", "cleared")])
     found = await services.events.page(actor, page_size=MOST_ENTRIES, conditions=opened)
-    done_total, done = await _handled(services, actor, since_us, now)
+    done_total, done = await _handled(services, actor, since_us)
     still_open = Conditions(all_of=[("retained", "=", "1")])
     closed = Conditions(all_of=[("close_at", ">=", since_us)])
     labels = await _labels(services, actor, still_open, None, now)
@@ -140,18 +139,17 @@ async def handle_get_handover_item(services: Services, actor: Actor, request: By
     return _whole(services, await services.handovers.item(actor, record_id(request.id)))
 
 
-async def _handled(services: Services, actor: Actor, since_us: int, now: int) -> tuple[int, list[Row]]:
+async def _handled(services: Services, actor: Actor, since_us: int) -> tuple[int, list[Row]]:
     """How many events were acknowledged or cleared, and the rows of those with whom that was done last."""
-    raised = [("created", ">=", now - MOST_AGE_DAYS * DAY_US)]  # by which it is found quickly
     rows: dict[int, Row] = {}
-    for moment in _HANDLED:  # what was done last is among the last of one of them
-        conditions = Conditions(all_of=[*raised, (moment, ">=", since_us)])
-        found = await services.events.page(
-            actor, page_size=MOST_ENTRIES, conditions=conditions, order_by=(moment, True)
-        )
+    total = 0
+    for moment in _HANDLED:  # what was done last is among the last of one of them; each has an index of its own
+        done = Conditions(all_of=[(moment, ">=", since_us)])
+        found = await services.events.page(actor, page_size=MOST_ENTRIES, conditions=done, order_by=(moment, True))
         rows |= {row["id"]: row for row in found.rows}
-    either = Conditions(all_of=raised, any_of=[(moment, ">=", since_us) for moment in _HANDLED])
-    total = (await services.events.page(actor, page_size=1, conditions=either)).total
+        total += found.total
+    twice = Conditions(all_of=[(moment, ">=", since_us) for moment in _HANDLED])
+    total -= await services.events.count(actor, twice)
     return total, nlargest(MOST_ENTRIES, rows.values(), key=lambda row: max(row[moment] or 0 for moment in _HANDLED))
 
 

@@ -44,5 +44,6 @@ REVISIONS = (
     "0059",
     "0060",
     "0061",
+    "0062",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -4,8 +4,8 @@ from alembic import op
 
 from terrazzo.database.partial_index import where
 
-revision = "0061"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 
 
 def upgrade() -> None:

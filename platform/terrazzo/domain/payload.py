@@ -62,7 +62,7 @@ _any_json = msgspec.json.Decoder().decode
 _any_msgpack = msgspec.msgpack.Decoder().decode
 
 _BRACE = 0x7B
-_MANY_BYTES = 16 * 1024
+MANY_BYTES = 16 * 1024
 _MANY_VALUES = 3_000
 _JSON_STARTS = frozenset(b"{ \t\r\n")
 _MAP_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])  # fixmap, map 16, map 32
@@ -86,7 +86,7 @@ def decode(payload: bytes) -> Points:
 
 def has_many_values(payload: bytes) -> bool:
     """Whether it takes more than some 3 ms to decode a payload, or to say what is wrong with it."""
-    if len(payload) <= _MANY_BYTES:
+    if len(payload) <= MANY_BYTES:
         return False
     if payload[0] in _MAP_STARTS:
         return True

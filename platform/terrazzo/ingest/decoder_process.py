@@ -6,7 +6,7 @@ bytes, big-endian) and that many bytes of MessagePack: ``[name, topic, payload]`
 object of points or, where it is not done, the reason. It ends with its input.
 
 Without a name it reads the points of a long payload itself (see ``read_points``): the topic is ``PointLimits`` and
-whether anything maps the points, ``found`` is MessagePack.
+whether anything maps the points, ``found`` is MessagePack. With a space as the name ``found`` is a stored body as JSON.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class DecoderHost:
 
     def answer(self, name: str, topic: tuple[str, ...], payload: bytes) -> tuple[bool, bytes]:
         """Whether a payload was decoded, and its points as JSON or the reason."""
-        if not name:
-            return _read_points_or_fail(payload, topic)
+        if not name.strip():
+            return _make_or_fail(json_of_body if name else read_points, payload, topic)
         decode = self._loaded.get(name)
         if decode is None:
             decode = self._loaded[name] = load_decoder(name)
@@ -76,11 +76,18 @@ class DecoderHost:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _read_points_or_fail(payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
+def _make_or_fail(make: Callable[..., bytes], payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
     try:
-        return True, read_points(payload, *map(int, topic))
+        return True, make(payload, *map(int, topic))
     except BaseException as error:  # noqa: BLE001 - too little memory, say: then whoever asks reads it
         return False, type(error).__name__.encode()
+
+
+def json_of_body(body: bytes) -> bytes:
+    """A stored body as JSON."""
+    from terrazzo.domain.payloads.stored import json_payload
+
+    return msgspec.json.encode(json_payload(body))
 
 
 def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int) -> bytes:

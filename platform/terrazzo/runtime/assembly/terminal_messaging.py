@@ -109,7 +109,7 @@ def new_messaging(
     ingest.answers.listen(commands.on_answer)
     file, most = RefusalFile(config.data_dir / FILE_NAME), config.limits.refusals
     refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
-    configurations = _new_config_sender(lifetime, metadata, bus, clock)
+    configurations = _new_config_sender(lifetime, metadata, bus, reader, clock)
     ingest.records.listen(configurations.on_records)
     log = PresenceLog(metadata.database, clock=clock)
     presence.changes.listen(log.on_presence)
@@ -117,10 +117,11 @@ def new_messaging(
 
 
 def _new_config_sender(
-    lifetime: Lifetime, metadata: Metadata, bus: EmbeddedBus, clock: Callable[[], int]
+    lifetime: Lifetime, metadata: Metadata, bus: EmbeddedBus, reader: ReportReader, clock: Callable[[], int]
 ) -> ConfigSender:
     records = ConfigRecords(metadata.database)
-    sender = ConfigSender(metadata.registry, bus, records, lifetime.tasks, clock=clock)
+    read = reader.points_of
+    sender = ConfigSender(metadata.registry, bus, records, lifetime.tasks, read_points=read, clock=clock)
     metadata.entities.configurations.changes.listen(sender.on_change)
     return sender
 

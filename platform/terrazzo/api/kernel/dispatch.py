@@ -205,7 +205,8 @@ class Performer:
                 say("needs_role", role=permission.name.lower(), user=actor.username, is_role=actor.role.name.lower())
             )
         company_id = work.company_id = actor.company_id
-        self._check_memory("requests", company_id)
+        if not operation.is_spared:
+            self._check_memory("requests", company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor

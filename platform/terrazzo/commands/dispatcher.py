@@ -252,7 +252,7 @@ class CommandDispatcher:
             why = "answers come faster than the database takes them; they stay in the grid"
             self._answer_log.warning("terminal %r: %s", answer.uid, why)
             return
-        text = answer_text(answer.body)
+        text = answer_text(answer.body, answer.text)
         self._queues.on_answer(answer.uid, uid)
         self._note(
             CommandStep(

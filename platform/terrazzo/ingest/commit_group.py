@@ -24,7 +24,7 @@ from terrazzo.domain.payload import (
     shorten,
 )
 from terrazzo.durations import Durations
-from terrazzo.ingest.arrival import LONG, Arrival
+from terrazzo.ingest.arrival import LONG, Arrival, FlatPoints
 from terrazzo.ingest.record_span import CountedSpan, RecordSpan, counted
 from terrazzo.ingest.report_tag import Opener, ReportTag
 from terrazzo.ingest.seams import MessageMapper, SeriesLimit
@@ -392,6 +392,7 @@ class Recorder:
             body, points, stamp = arrival.read(index, tag, message.payload)
             latest_us = arrived_us + self._clock_ahead_us
             time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
+            text = points.text if isinstance(points, FlatPoints) else b""
             if points.__class__ is dict:
                 points = self._take_long(points, is_mapped=bool(plans))
         except Exception as error:  # noqa: BLE001 - as in the hot loop
@@ -412,7 +413,7 @@ class Recorder:
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
         if message.correlation_data and tag.answers and tag.form is None:
-            group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body), arrived_us)
+            group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body, text), arrived_us)
         return True
 
     def _is_new_and_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:

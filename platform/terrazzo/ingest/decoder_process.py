@@ -90,9 +90,11 @@ def json_of_body(body: bytes) -> bytes:
     return msgspec.json.encode(json_payload(body))
 
 
-def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int) -> bytes:
-    """``[Time, pieces, fault]``: the points in maps of some each, flat; a fault is the kind of a reject and its reason,
-    also as code and parameters."""
+def read_points(
+    payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int, is_told: int = 0
+) -> bytes:
+    """``[Time, pieces, fault, text]``: the points in maps of some each, flat; a fault is the kind of a reject and its
+    reason, also as code and parameters; the text is all of it as JSON, where it is told."""
     from terrazzo.domain.payload import PointLimits, Reject, check_nested, decode, flatten, shorten
     from terrazzo.reasons import reason_of, told_by
 
@@ -104,10 +106,12 @@ def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, i
     except Reject as error:
         told = told_by(error)
         reason = reason_of(told)
-        return encode((None, (), (error.kind.value, str(told), None if reason is msgspec.UNSET else reason)))
+        return encode((None, (), (error.kind.value, str(told), None if reason is msgspec.UNSET else reason), b""))
     stamp = found.get("Time")
     pieces = [encode(dict(flat[at : at + _PIECE])) for at in range(0, len(flat), _PIECE)]
-    return encode(({} if isinstance(stamp, dict) else stamp, pieces, None))
+    return encode(
+        ({} if isinstance(stamp, dict) else stamp, pieces, None, msgspec.json.encode(found) if is_told else b"")
+    )
 
 
 def load_decoder(name: str) -> Decode | str:

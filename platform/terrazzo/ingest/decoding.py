@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from terrazzo.domain.payload import PointLimits
+from terrazzo.domain.payloads.stored import is_pack
 from terrazzo.ingest.arrival import Arrival, DecodedPayload
 from terrazzo.ingest.decoders import PayloadDecoders, ToDecode
 from terrazzo.ingest.long_reports import read_long
@@ -89,7 +90,9 @@ class DecodingQueue:
 
     async def _read_long(self, arrival: Arrival, payload: bytes) -> bool:
         """Whether the next payload, which is a long object of points, is good."""
-        found = await read_long(self._decoders, payload, self._limits, is_mapped=arrival.is_mapped)
+        message, is_mapped = arrival.batch.messages[arrival.next], arrival.is_mapped
+        is_told = bool(message.correlation_data) and message.tag.answers and is_pack(payload)  # JSON is told as it is
+        found = await read_long(self._decoders, payload, self._limits, is_mapped=is_mapped, is_told=is_told)
         arrival.decoded = {arrival.next: DecodedPayload(payload, found)}
         return not isinstance(found, Exception)
 

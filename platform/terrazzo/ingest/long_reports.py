@@ -15,26 +15,29 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.reasons import Reason, retold
 
 _Fault = tuple[str, str, Reason | None]
-_decode_answer = msgspec.msgpack.Decoder(tuple[Any, tuple[bytes, ...], _Fault | None]).decode
+_decode_answer = msgspec.msgpack.Decoder(tuple[Any, tuple[bytes, ...], _Fault | None, bytes]).decode
 _decode_points = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 async def read_long(
-    decoders: PayloadDecoders, payload: bytes, limits: PointLimits, *, is_mapped: bool
+    decoders: PayloadDecoders, payload: bytes, limits: PointLimits, *, is_mapped: bool, is_told: bool = False
 ) -> LongPayload | Reject | None:
     """What a long payload says, or what is wrong with it; None where the process could not read it.
+
+    Args:
+        is_told: has it say all of the payload as JSON, too.
 
     Raises:
         OSError: the process can't be started.
     """
-    asked = map(str, (limits.name_chars, limits.points, limits.text_chars, int(is_mapped)))
+    asked = map(str, (limits.name_chars, limits.points, limits.text_chars, int(is_mapped), int(is_told)))
     (answer,) = await decoders.decode([ToDecode(POINTS, tuple(asked), payload)])
     return None if isinstance(answer, Reject) else await _taken_up(answer)
 
 
 async def _taken_up(answer: bytes) -> LongPayload | Reject:
     """What the process has read, taken up a piece at a time: others have their turn in between."""
-    stamp, pieces, fault = _decode_answer(answer)
+    stamp, pieces, fault, text = _decode_answer(answer)
     if fault is not None:
         kind, reason, told = fault
         return Reject(RejectKind(kind), retold(reason, msgspec.UNSET if told is None else told))
@@ -42,6 +45,7 @@ async def _taken_up(answer: bytes) -> LongPayload | Reject:
     for piece in pieces:
         points.update(_decode_points(piece))
         await pauses.pause()
+    points.text = text
     return LongPayload(stamp, points)
 
 

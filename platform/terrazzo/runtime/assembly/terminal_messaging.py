@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -22,6 +23,7 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.limits import IngestLimits
+from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.ingest.report_tag import Seals
@@ -99,7 +101,7 @@ def new_messaging(
         configurations=metadata.entities.configurations,
         tasks=lifetime.tasks,
         links=links,
-        answers=StoredAnswers(store),
+        answers=StoredAnswers(store, partial(json_of_long, reader.decoders)),
         expiry_s=config.command.expiry_s,
         upgrade_role=Role[config.command.upgrade_role.upper()],
         upgrade_details=config.command.upgrade_details,

@@ -32,6 +32,7 @@ GOOD = {
     "MessagePack": msgspec.msgpack.encode(POINTS_100K | {"Time": "2026-01-02T03:04:05Z"}),
     "objects": json.dumps({f"a{n}": {"b": n, "c": "x" * 30} for n in range(6_000)}).encode(),
     "a long text": json.dumps({"a": "x,[{" * 100_000, "b": {"c": 1}}).encode(),
+    "short, with numbers that take long to read": b'{"a":0' + b',"":1e300' * 1_800 + b"}",
     "a blank before it": b"\n" + json.dumps(POINTS_100K).encode(),
 }
 BAD = {

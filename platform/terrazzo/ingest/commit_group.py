@@ -42,6 +42,7 @@ STORE_REFUSES = 0x83  # Implementation specific error
 _BRACE = 0x7B
 _STRIDE = 256  # messages between two looks at the clock
 _STRIDE_ROWS = 128  # rows of mappings that run between two: each is a microsecond or so, and holds one text at the most
+_STRIDE_PLAIN = 8
 
 _log = logging.getLogger(__name__)
 
@@ -368,8 +369,8 @@ class Recorder:
         return stop
 
     def _stride(self, plans: Sequence[Any]) -> int:
-        """After how many messages to look at the clock; 0: these take no time that counts."""
-        return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else 0
+        """After how many messages to look at the clock; one without rows takes a millisecond at the most."""
+        return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else _STRIDE_PLAIN
 
     def _record_apart(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The first message of a span, which has a form or is long. Returns as ``_record_some``."""

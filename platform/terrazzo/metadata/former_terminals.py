@@ -63,10 +63,17 @@ class FormerTerminals:
 
     async def series_of(self, company_ids: Iterable[int]) -> dict[str, int]:
         """The names that the series of these companies' deleted terminals bear, whose reports are still there."""
-        query = sa.select(_columns.series, _columns.company_id)
-        query = query.where(_columns.purged.is_(None), one_of(_columns.company_id, list(company_ids)))
-        async with self._database.reading() as connection:
-            return {row[0]: row[1] for row in await connection.execute(query)}
+        found: dict[str, int] = {}
+        for company_id in company_ids:
+            is_its = [_columns.company_id == company_id, _columns.purged.is_(None)]
+            query = sa.select(_columns.id, _columns.series).where(*is_its).order_by(_columns.id).limit(_AT_ONCE)
+            last, count = 0, _AT_ONCE
+            while count == _AT_ONCE:  # some at a time: others have the loop between
+                async with self._database.reading() as connection:
+                    rows = (await connection.execute(query.where(_columns.id > last))).all()
+                found.update(dict.fromkeys([row[1] for row in rows], company_id))
+                last, count = rows[-1][0] if rows else last, len(rows)
+        return found
 
     async def unpurged_before(self, time_us: int, limit: int) -> list[FormerTerminal]:
         """Some whose deletion is older than ``time_us`` and whose reports are still there, the oldest first."""

@@ -2,7 +2,7 @@
 
 The mosaic is replaced a piece at a time, each piece all or nothing, and only if no report came to it since it was read.
 Events and labels follow at the end, some hundred rows in a transaction, so that others write in between: events by
-time, labels one or some of them whole, each only if no report came there. Otherwise it begins anew, and so it does
+time, labels some together or one in parts, each only if no report came there. Otherwise it begins anew, and so it does
 after a kill: what is as it should be stays as it is.
 """
 
@@ -31,7 +31,7 @@ from terrazzo.mapping.replay.replacement import (
     collected,
     collected_count,
     event_slices,
-    label_groups,
+    label_parts,
     replace_events,
     replace_labels,
 )
@@ -370,14 +370,17 @@ class _Attempt:
     async def _replace_labels(self, span: Range, outcome: RerunOutcome) -> set[Key]:
         task, parts, progress = self._run.task, self._run.parts, self._run.progress
         before, after, still_open = 0, 0, set[Key]()
-        for found in await label_groups(parts.database, task.object_id, self._subject.rules, outcome):
+        divides, rules = not task.dry_run, self._subject.rules  # a part has to find those before it made
+        for part in await label_parts(parts.database, task.object_id, rules, span, outcome, divides=divides):
             async with self._begin() as connection:
                 replaced, are_open = await replace_labels(
-                    connection, task.object_id, span, found, dry_run=task.dry_run, quotas=parts.quotas
+                    connection, task.object_id, part, dry_run=task.dry_run, quotas=parts.quotas
                 )
                 if not task.dry_run:
-                    await self._check(connection, span)
+                    await self._check(connection, part.span)
             before, after, still_open = before + replaced.before, after + replaced.after, still_open | are_open
+            if part.span.end_us != span.end_us:
+                before -= replaced.behind  # the next part finds them once more
         progress.labels_before, progress.labels_after = before, after
         return still_open
 

@@ -50,6 +50,11 @@ BODIES = {
         request("check_mapping", script=[]) + ', "terminal_list": "' + "a," * 400_000 + '"',
         f"terminal_list: {TOO_MANY}",
     ),
+    "short, but of numbers that take long to read": (
+        request("check_mapping") + f', "script": [{",".join(["1e300"] * 2_700)}]',
+        f"script: {TOO_MANY}",
+    ),
+    "such numbers as text": (request("check_mapping") + f', "script": "[{",".join(["1e300"] * 2_700)}]"', TOO_MANY),
     "tokens": (request("ping") + f', "Authorization": {LISTS}', ""),
 }
 

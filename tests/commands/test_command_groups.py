@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from support import new_tasks
-from terrazzo.commands.dispatcher import MAX_OPEN, MAX_TOGETHER, CommandDispatcher
+from terrazzo.commands.dispatcher import CommandDispatcher
+from terrazzo.commands.submissions import MAX_OPEN, MAX_TOGETHER, MOST_WAITING
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import BadParameter, Conflict
+from terrazzo.errors import BadParameter, Conflict, Throttled
+from terrazzo.ports import at_work
 
 
 def actor(company_id: int) -> Actor:
@@ -27,6 +29,7 @@ class Journal:
     def __init__(self) -> None:
         self.transactions: list[list[str]] = []
         self.gate = asyncio.Event()
+        self.on_add: Callable[[], Any] = lambda: None
 
     async def add_all(
         self, _actor: Actor, given: Sequence[dict[str, Any]], **_: Any
@@ -40,6 +43,7 @@ class Journal:
         return [list(some) for _, some in given]
 
     async def _add(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.on_add()
         self.transactions.append([each["value"] for each in given])
         await self.gate.wait()
         if any(each["value"] == "bad" for each in given):
@@ -92,7 +96,36 @@ async def test_keys_and_other_companies_have_transactions_of_their_own_in_the_or
     stand = Stand()
     given = [stand.give(0), stand.give(1), stand.give(2, key="k"), stand.give(3), stand.give(4, "t3"), stand.give(5)]
     await stand.go(*given)
-    assert stand.journal.transactions == [["0"], ["1"], ["2"], ["3"], ["4"], ["5"]]
+    assert stand.journal.transactions == [["0"], ["1"], ["4"], ["2"], ["3", "5"]]
+
+
+async def test_companies_take_turns_however_much_one_has_waiting() -> None:
+    stand = Stand()
+    theirs = [stand.give(n, key=f"k{n}") for n in range(100)]
+    for _ in range(3):
+        await asyncio.sleep(0)  # they wait before the other company asks
+    await stand.go(*theirs, stand.give("mine", "t3"))
+    assert stand.journal.transactions.index(["mine"]) == 2
+    assert [each for each in stand.journal.transactions if each != ["mine"]] == [[str(n)] for n in range(100)]
+    assert not len(stand.commands.submissions)
+
+
+async def test_what_waits_of_a_company_is_bounded() -> None:
+    stand = Stand()
+    theirs = [stand.give(n, f"t{1 + n % 2}") for n in range(MOST_WAITING + 3)]
+    found = await stand.go(*theirs, stand.give("mine", "t3"))
+    assert [type(each) for each in found] == [dict] * (MOST_WAITING + 1) + [Throttled] * 2 + [dict]
+    assert stand.commands.submissions.refused == 2
+    assert not len(stand.commands.submissions)
+
+
+async def test_who_holds_the_loop_is_known_by_operation_and_company() -> None:
+    stand = Stand()
+    seen: list[str] = []
+    stand.journal.on_add = lambda: seen.append(f"{at_work.operation()} {at_work.company_id()}")
+    await stand.go(stand.give(0), stand.give(1, "t3"))
+    assert seen == ["commands 1", "commands 2"]
+    assert not at_work.under_way()
 
 
 async def test_a_command_that_the_database_refuses_fails_alone() -> None:
@@ -101,7 +134,7 @@ async def test_a_command_that_the_database_refuses_fails_alone() -> None:
     assert isinstance(found[2], BadParameter)
     assert [row["value"] for n, row in enumerate(found) if n != 2] == ["0", "1", "3", "4"]
     assert stand.commands.stats.steps["queued"] == 4
-    assert not stand.commands._requests
+    assert not len(stand.commands.submissions)
 
 
 async def test_a_terminal_with_too_many_open_refuses_only_what_is_too_much() -> None:

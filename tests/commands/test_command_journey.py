@@ -10,7 +10,7 @@ import pytest
 
 from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site, until
-from terrazzo.commands import dispatcher
+from terrazzo.commands import dispatcher, submissions
 from terrazzo.domain.answers import CommandAnswer, answer_record
 from terrazzo.errors import BadParameter, Conflict, NotFound
 from terrazzo.ports.store import Page, StoreUnavailable, TimeSeriesStore
@@ -323,7 +323,7 @@ async def test_a_caller_who_gives_up_leaves_no_command_behind(site, company, pee
 
 
 async def test_too_many_open_commands(site, company, monkeypatch):
-    monkeypatch.setattr(dispatcher, "MAX_OPEN", 3)
+    monkeypatch.setattr(submissions, "MAX_OPEN", 3)
     await company.terminal("t1")
     for step in range(3):
         await site.commands.submit(company.actor, "t1", "A", str(step))

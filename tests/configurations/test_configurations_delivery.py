@@ -13,7 +13,9 @@ import pytest
 from platform_site import Company, Site, peers, running_site, until
 from terrazzo.configurations.comparison import WantedConfiguration
 from terrazzo.configurations.delivery import ConfigDeliveries, ConfigState, Configured
+from terrazzo.ports import at_work
 from terrazzo.ports.bus import DeliveryFate
+from terrazzo.ports.store import Record
 from terrazzo_simulators.device import Habits
 from terrazzo_simulators.fleet import Fleet, FleetOptions
 from terrazzo_simulators.link import LinkOptions
@@ -240,3 +242,34 @@ async def test_reports_of_other_terminals_and_reports_that_no_one_can_read_confi
     assert await one.publish("g/t1/p", b'{"interval": 30}') == 0
     await until(lambda: state(site, "t1") is ConfigState.DIFFERS)
     assert state(site, "t2") is None
+
+
+async def test_a_long_report_is_read_beside_the_loop_and_a_later_one_counts(site: Site, peer: Any) -> None:
+    company = await site.company()
+    await company.terminal("t1")
+    await deliver(company)
+    one = await listening(peer, "t1")
+    await one.received(1)
+    await until(lambda: state(site, "t1") is ConfigState.SENT)
+    sender = site.platform.messaging.configurations
+    many = {f"p{number}": number for number in range(15_000)}
+    read, seen = sender._read_points, []
+
+    async def read_points(body: bytes) -> Any:
+        seen.append(f"{at_work.operation()} {at_work.company_id()}")
+        return await read(body)
+
+    sender._read_points = read_points
+    sender.on_records([parameters({**many, "limits.high": 80, "interval": 30})])
+    await until(lambda: state(site, "t1") is ConfigState.CONFIRMED)
+    sender.on_records([parameters({**many, "limits.high": 80, "interval": 30})])
+    sender.on_records([parameters({"limits.high": 70, "interval": 30})])
+    await until(lambda: state(site, "t1") is ConfigState.DIFFERS)
+    await until(lambda: not sender._to_read and not sender._reading.strip("t1"))
+    assert state(site, "t1") is ConfigState.DIFFERS
+    assert set(seen) == {f"configuration {company.actor.company_id}"}
+    assert sender.stats.reports_left == 0
+
+
+def parameters(points: dict[str, Any]) -> Record:
+    return Record("g/t1/p", 1, json.dumps(points).encode())

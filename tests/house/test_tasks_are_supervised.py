@@ -15,7 +15,7 @@ ALLOWED = {
     ("runtime/process.py", 2): "the start of a front, or waits for the end of the process, which awaits both",
     ("ingest/pipeline.py", 1): "one commit: it outlives a failure of the writer, which looks at what became of it",
     ("async_engine.py", 1): "gives back one connection: whoever had it awaits that, cancelled or not",
-    ("commands/dispatcher.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
+    ("commands/submissions.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
     ("database/database.py", 1): "opens one connection: whoever needs it awaits that, and closing waits for it",
     ("embedded/front_terminals.py", 2): "one request to a front; their group is of the task that asks",
     ("embedded/peers.py", 2): "what one node is told; their group is of the task that tells all",

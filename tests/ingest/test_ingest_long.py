@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 import pytest_asyncio
-from test_ingest_intake import ARRIVED_US, Mapper, Shelf, batch_of, running, settled, tag
+from test_ingest_intake import ARRIVED_US, Batch, Mapper, Shelf, batch_of, running, settled, tag
 from test_ingest_turns import sealed_terminal
 
+from terrazzo.domain.answers import CommandAnswer, StoredAnswers, answer_record, answer_text
 from terrazzo.domain.payload import Reject, RejectKind, decode, has_many_values, take_points
 from terrazzo.ingest.decoders import POINTS, PayloadDecoders, ToDecode
+from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.ingest.sealing import Seal
+from terrazzo.ports.store import Page
 from terrazzo.reasons import reason_of, told_by
+from terrazzo_broker.hooks import Inbound
 from turns_of_loop import longest_turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,6 +32,7 @@ GOOD = {
     "MessagePack": msgspec.msgpack.encode(POINTS_100K | {"Time": "2026-01-02T03:04:05Z"}),
     "objects": json.dumps({f"a{n}": {"b": n, "c": "x" * 30} for n in range(6_000)}).encode(),
     "a long text": json.dumps({"a": "x,[{" * 100_000, "b": {"c": 1}}).encode(),
+    "short, with numbers that take long to read": b'{"a":0' + b',"":1e300' * 1_800 + b"}",
     "a blank before it": b"\n" + json.dumps(POINTS_100K).encode(),
 }
 BAD = {
@@ -114,6 +120,35 @@ async def test_a_long_report_is_mapped_as_any(decoders: PayloadDecoders, named: 
         await settled(batch)
     assert longest.cpu_s < 2 * MOST_S, "of a hundred thousand points that are kept here, freeing them is a part"
     assert mapping.shaped == [{"n": 1}, take_points(GOOD[named]), {"n": 2}]
+
+
+async def test_a_long_answer_of_message_pack_is_read_once_and_told_as_json(decoders: PayloadDecoders) -> None:
+    answers: list[CommandAnswer] = []
+    batch = Batch(*(Inbound(tag("g/t1/n"), GOOD[named], b"c" * 32) for named in ("MessagePack", "flat")))
+    async with running(Shelf(), decoders=decoders) as ingest, longest_turn() as longest:
+        ingest.answers.listen(answers.append)
+        ingest.take(batch)
+        await settled(batch)
+        texts = [answer_text(each.body, each.text) for each in answers]
+    assert longest.cpu_s < MOST_S
+    assert [json.loads(text) for text in texts] == [decode(GOOD["MessagePack"]), decode(GOOD["flat"])]
+    assert answers[1].text == b"", "JSON is told as it is"
+
+
+async def test_a_long_answer_that_is_stored_is_read_beside_the_loop(decoders: PayloadDecoders) -> None:
+    answer = CommandAnswer("t1", b"c" * 32, GOOD["MessagePack"])
+
+    class Store:
+        is_whole = True
+
+        async def page(self, *_: Any, **__: Any) -> Page:
+            return Page([answer_record(answer, ARRIVED_US)], 1)
+
+    stored = StoredAnswers(Store(), partial(json_of_long, decoders))  # type: ignore[arg-type]
+    async with longest_turn() as longest:
+        found = [answer_text(each.body, each.text) async for each in stored.since(0, {"t1"})]
+    assert longest.cpu_s < MOST_S
+    assert [json.loads(text) for text in found] == [decode(GOOD["MessagePack"])]
 
 
 async def test_a_sealed_one_is_opened_once_and_read_elsewhere(decoders: PayloadDecoders) -> None:

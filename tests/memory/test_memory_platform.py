@@ -17,6 +17,8 @@ from api.api_rig import Rig, open_rig
 from open_stores import seal
 from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS
 from terrazzo.ingest.limits import IngestLimits
 from terrazzo.live.selector import Selector
 from terrazzo.memory_shares import MIB, MemoryShares
@@ -101,7 +103,7 @@ async def company_of(rig: Rig, who: str) -> int:
 
 async def test_past_its_share_a_company_is_refused_by_the_limits_name_and_the_other_is_not(tmp_path: Path) -> None:
     async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
-        memory, body = rig.services.memory, b'{"action":"get_terminal_list"}'
+        memory, body = rig.services.memory, b'{"action":"get_attention"}'
         ours, theirs = await company_of(rig, "admin"), await company_of(rig, "stranger")
         with memory.hold("pages", ours, 14 * MIB // 10), memory.hold("pages", theirs, 3 * MIB // 10):
             status, answer = await rig.post(body, token=rig.tokens["admin"])
@@ -110,6 +112,45 @@ async def test_past_its_share_a_company_is_refused_by_the_limits_name_and_the_ot
             assert (await rig.post(body, token=rig.tokens["stranger"]))[0] == 200
         assert (await rig.post(body, token=rig.tokens["admin"]))[0] == 200
         assert memory.stats.refused == {"requests": 1}
+
+
+async def test_past_its_share_a_company_finds_and_deletes_what_it_has(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        number, memory, ours = await rig.add_terminal("t1"), rig.services.memory, await company_of(rig, "admin")
+        theirs = await company_of(rig, "stranger")
+        with memory.hold("pages", ours, 14 * MIB // 10), memory.hold("pages", theirs, 3 * MIB // 10):
+            change = {"action": "update_terminal", "uid": "t1", "name": "x", "last_modified_by": 1}
+            assert (await rig.post(json.dumps(change).encode(), token=rig.tokens["admin"]))[0] == 429
+            (found,) = await rig.call("get_terminal_list")
+            assert (found["id"], found["name"]) == (number, "Terminal t1")
+            await rig.call("delete_terminal", uid="t1")
+        assert memory.stats.refused == {"requests": 1}
+
+
+DELETES = """
+    api_key balance calculate campaign claim_key company control customer dashboard mapping object project retainer rule
+    statistics terminal terminal_authority terminal_config terminals user
+"""
+ENDS = """
+    abort_campaign cancel_replay clear_event clear_events close_retainer disable_second_factor end_wall_link kick_client
+    logout pause_campaign put_out_of_service recall_commands remove_second_factor stop_balance stop_calculate
+    stop_project stop_retainer stop_rule stop_statistics stop_trace unsubscribe
+"""
+
+
+def test_all_that_frees_is_spared_and_nothing_that_adds() -> None:
+    spared = {each.name for each in TABLE if each.is_spared}
+    found = {name for name in spared if name.startswith("get_")}
+    assert spared - found == {f"delete_{what}" for what in DELETES.split()} | set(ENDS.split())
+    assert {f"get_{what}_list" for what in DELETES.split() if what != "terminals"} <= found, (
+        "what is to go has to be found"
+    )
+    assert not {name for name in found if "grid" in name or "mosaic" in name}
+    for each in PATHS:
+        word = each.path.rpartition("/")[2]
+        frees = word.startswith(("delete", "discard")) or each.path.endswith(("/getItem", "/getList"))
+        if "/stats/" not in each.path and "/offline/" not in each.path:
+            assert each.is_spared == frees, each.path
 
 
 async def test_who_does_not_read_is_ended_when_its_company_has_most(tmp_path: Path) -> None:

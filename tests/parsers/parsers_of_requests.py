@@ -95,7 +95,7 @@ def _of_provider(text: str) -> object:
 
 PARSERS_OF_TEXT: list[Parser[str]] = [
     Parser(
-        covers=("terrazzo.api.kernel.long_requests.values:_EXTREME",),
+        covers=("terrazzo.domain.payload:_EXTREME",),
         run=lambda data: at_once(values_in(data, 30_000)),
         worst=(
             lambda n: b"[" + b"1e300," * (n // 6),

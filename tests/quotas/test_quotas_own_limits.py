@@ -179,5 +179,5 @@ async def test_refusals_of_turns_and_of_large_answers_are_counted(tmp_path: Path
             told = await response.text()
         assert "terrazzo_answers_too_large_total 1.0" in told
         assert 'terrazzo_turns_refused_total{work="imports"} 1.0' in told
-        for work in ("exports", "queries", "mapping trials", "database", "store"):
+        for work in ("exports", "queries", "mapping trials", "commands", "database", "store"):
             assert f'terrazzo_turns_refused_total{{work="{work}"}} 0.0' in told

@@ -8,10 +8,12 @@ import pytest
 from test_quotas_own_limits import company_uid, limit
 
 from api.api_rig import open_rig
+from terrazzo.database.tables.registry import FORMER_TERMINAL
 from terrazzo.metadata.company_limits import NAMES, CompanyLimits
 from terrazzo.ports.store import Record
 from terrazzo.terminals.series_retention import SeriesRetention, kept_us
 from terrazzo.times import DAY_US, now_us
+from turns_of_loop import longest_turn
 
 NOTHING = dict.fromkeys((f"limit_{name}" for name in NAMES), 0)
 
@@ -78,3 +80,18 @@ async def test_a_store_that_deletes_nothing_refuses_it_by_name(tmp_path: Path) -
         assert refused["code"] == 10401
         assert refused["info"].startswith("retention_series: the time-series store (InfluxDB 3) deletes nothing")
         await limit(rig, retention_events=30, retention_series=0)
+
+
+async def test_thirty_thousand_deleted_terminals_hold_nobody_up(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        metadata = rig.platform.metadata
+        gone = [
+            {"terminal_id": n, "company_id": 1 + n % 3, "uid": f"t{n}", "series": f"t{n}~{n}", "name": "t", "type": "x"}
+            for n in range(1, 30_001)
+        ]
+        async with metadata.database.writing() as connection:
+            await connection.execute(FORMER_TERMINAL.insert(), [{**each, "deleted": 1} for each in gone])
+        async with longest_turn() as longest:
+            found = await metadata.former_terminals.series_of({1: 30, 2: 30})
+        assert longest.cpu_s < 0.005
+        assert found == {each["series"]: each["company_id"] for each in gone if each["company_id"] < 3}

@@ -136,3 +136,18 @@ async def test_a_report_that_comes_in_between_begins_it_anew(stand: Stand, monke
     await stand.replay(-10, SECONDS)
     assert disturbed == 1
     assert (61.5, "HOT", "95") in await stand.events()
+
+
+async def test_one_label_with_many_openings_is_replaced_in_parts(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "_SLICE", 4)
+    await stand.report(*((at_s, "t2", {"RUN": at_s % 2}) for at_s in range(60)))
+    before = await stand.labels()
+    assert sum(each[0] == "RUN" for each in before) == 30
+    async with stand.database.writing() as connection:
+        await connection.execute(sa.text("UPDATE label SET value = 'other'"))
+    transactions = Transactions(stand)
+    row = await stand.replay(-10, 100)
+    assert await stand.labels() == before
+    assert len(transactions.rows) >= 6
+    assert max(transactions.rows) <= 5
+    assert (row["labels_before"], row["labels_after"]) == (30, 30)

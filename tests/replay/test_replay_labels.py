@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.mapping.effects import LabelOpened
-from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, divided, merge_labels, still_open
 
 Row = dict[str, Any]
 
@@ -131,6 +131,50 @@ def test_any_replay_is_idempotent_leaves_the_outside_and_never_overlaps(
         assert [each["close_at"] for each in once[-1:] if each["close_at"] is None] == [
             None for each in rows if each["close_at"] is None
         ], "what is open now stays so: whoever holds it open will close it"
+
+
+@given(
+    known=disjoint(),
+    replayed=disjoint(),
+    to_now=st.booleans(),
+    hands=st.sets(st.integers(0, 3)),
+    most=st.integers(1, 3),
+)
+def test_parts_of_a_label_make_what_the_whole_makes(
+    known: list[tuple[int, int | None]],
+    replayed: list[tuple[int, int | None]],
+    to_now: bool,
+    hands: set[int],
+    most: int,
+) -> None:
+    span = NOW if to_now else PAST
+    rows = [
+        row(opened, closed, number=number, by_hand=int(closed is not None and number in hands))
+        for number, (opened, closed) in enumerate(known)
+    ]
+    end = 10**6 if to_now else 200
+    intervals = [
+        found(opened, None if closed is None or closed > end else closed)
+        for opened, closed in replayed
+        if opened <= end and (closed is None or closed >= 100)
+    ]
+    whole = applied(rows, merge_labels(_asked(rows, span), intervals, span))
+    made, is_open = rows, set[Any]()
+    parts = divided(intervals, span, most)
+    for part, some in parts:
+        is_open |= still_open(_asked(made, part), some)
+        made = applied(made, merge_labels(_asked(made, part), some, part))
+    assert spans(made) == spans(whole)
+    assert is_open == still_open(_asked(rows, span), intervals)
+    assert [parts[0][0].start_us, parts[-1][0].end_us] == [span.start_us, span.end_us]
+    assert all(
+        left.end_us is not None and left.end_us + 1 == right.start_us for (left, _), (right, _) in pairwise(parts)
+    )
+    assert [each for _, some in parts for each in some] == sorted(intervals, key=lambda each: each.opened.opened_us)
+
+
+def _asked(rows: Sequence[Row], span: Range) -> list[Row]:
+    return [each for each in rows if each["by_hand"] or _reaches(each, span)]
 
 
 def _reaches(each: Row, span: Range) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
 from terrazzo.commands.order import CommandOrders, FirmwareLinks
 from terrazzo.commands.queue import CommandQueues, OpenCommand
 from terrazzo.commands.step_writer import StepWriter
+from terrazzo.commands.submissions import Submissions
 from terrazzo.commands.traces import CommandTraces
 from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
@@ -25,22 +24,19 @@ from terrazzo.domain.answers import CommandAnswer, answer_text
 from terrazzo.domain.command import RECALLED_BY, TERMINAL_DELETED, CommandRequest, CommandState, CommandStep
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import Conflict, NotPermitted, OperationError, Unavailable
+from terrazzo.errors import NotPermitted, Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.memory_shares import Kept
 from terrazzo.ports.bus import DeliveryFate, MessageBus, TerminalsElsewhere
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
-from terrazzo.ports.tracing import Span, current
-from terrazzo.reasons import say
+from terrazzo.ports.tracing import Span
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
 
 EXPIRY_S = 86_400
-MAX_TOGETHER = 256  # commands of one transaction, where requests are journaled together
-MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
 GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before what may be known is sent again
 
 _NO_COMPANY = -1
@@ -54,20 +50,6 @@ class CommandStats(msgspec.Struct):
     steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in CommandState})
     answers_dropped: int = 0
     upgrades_refused: int = 0
-
-
-class _Request(msgspec.Struct, kw_only=True, eq=False):
-    """The commands of one request, on their way into the journal. ``rows``: their records, once they are there;
-    ``span``: of the request, where it is traced."""
-
-    actor: Actor
-    values: Sequence[dict[str, Any]]
-    span: Span | None = None
-    rows: list[Row] | None = None
-
-    @property
-    def has_key(self) -> bool:
-        return any(each["idempotency_key"] is not None for each in self.values)
 
 
 class CommandDispatcher:
@@ -125,14 +107,12 @@ class CommandDispatcher:
         self._clock = clock
         self._traces = traces
         self._queues = CommandQueues()
-        self._submitting = asyncio.Lock()  # the queue's order is the journal's
-        self._requests: deque[_Request] = deque()  # not journaled yet, in their order: as many as ``_submissions``
         self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         self._unwritten = UnwrittenAnswers()
         self._steps = StepWriter(journal, self._unwritten, self.steps)
+        self.submissions = Submissions(journal, self._steps, self._queues, self._enqueue)
         self._is_behind = answers is not None  # what was answered before this start isn't read yet
         self._tasks: list[Task] = []
-        self._submissions: set[asyncio.Task[list[Row]]] = set()
         self._answer_log = SparseLog(_log)
         self._send_log = SparseLog(_log)
         self._refusal_log = SparseLog(_log)
@@ -161,8 +141,7 @@ class CommandDispatcher:
 
     async def stop(self) -> None:
         """Stops, and journals the steps that are not written yet."""
-        if self._submissions:
-            await asyncio.wait(self._submissions)
+        await self.submissions.end()
         for task in self._tasks:
             await task.stop()
         self._tasks = []
@@ -202,6 +181,7 @@ class CommandDispatcher:
             NotPermitted: ``AXUpgrade`` is not the actor's to send.
             BadParameter: names the command, the value, or what else is wrong.
             Conflict: too many commands are open, or a key was used for another command.
+            Throttled: too many requests of the company wait for the journal.
             Unavailable: the database can't take them; nothing was sent.
         """
         now = self._clock()
@@ -211,14 +191,7 @@ class CommandDispatcher:
             self.stats.upgrades_refused += 1
             self._refusal_log.warning("%s", error)
             raise
-        task = asyncio.create_task(self._take_over(actor, values), name="commands")
-        self._submissions.add(task)
-        task.add_done_callback(self._submissions.discard)
-        try:
-            return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
-        except asyncio.CancelledError:
-            task.add_done_callback(_log_unheard)
-            raise
+        return await self.submissions.submit(actor, values)
 
     def recall(self, terminal_id: str, uid: str, reason: str) -> bool:
         """Ends a command that has not been sent yet; False for any other: it may be with the terminal already."""
@@ -279,7 +252,7 @@ class CommandDispatcher:
             why = "answers come faster than the database takes them; they stay in the grid"
             self._answer_log.warning("terminal %r: %s", answer.uid, why)
             return
-        text = answer_text(answer.body)
+        text = answer_text(answer.body, answer.text)
         self._queues.on_answer(answer.uid, uid)
         self._note(
             CommandStep(
@@ -287,64 +260,6 @@ class CommandDispatcher:
             )
         )
         self._advance(answer.uid)
-
-    async def _take_over(self, actor: Actor, values: Sequence[dict[str, Any]]) -> list[Row]:
-        """Journals and queues a request's commands, together with those of requests that came behind it meanwhile."""
-        request = _Request(actor=actor, values=values, span=current.get())
-        self._requests.append(request)
-        async with self._submitting:
-            if request.rows is None:
-                try:
-                    await self._journal_requests(self._behind(request))
-                finally:
-                    if self._requests and self._requests[0] is request:
-                        self._requests.popleft()
-        assert request.rows is not None
-        return request.rows
-
-    def _behind(self, first: _Request) -> list[_Request]:
-        """The first request and those behind it that can share its transaction: its company's, without keys."""
-        group, commands = [first], len(first.values)
-        if first.has_key:
-            return group
-        for request in islice(self._requests, 1, None):
-            commands += len(request.values)
-            if request.has_key or request.actor.company_id != first.actor.company_id or commands > MAX_TOGETHER:
-                break
-            group.append(request)
-        return group
-
-    async def _journal_requests(self, group: Sequence[_Request]) -> None:
-        """Several in one transaction; where that fails or a terminal has too many open, the first of them alone."""
-        depths = Counter(each["terminal_id"] for request in group for each in request.values)
-        has_room = all(self._queues.depth(terminal_id) + count <= MAX_OPEN for terminal_id, count in depths.items())
-        if len(group) > 1 and has_room:
-            try:
-                async with self._steps.joined() as steps:
-                    given = [(request.actor, request.values) for request in group]
-                    added = await self._journal.add_requests(given, steps=steps)
-            except OperationError as error:  # of the database, or of what one of them says
-                _log.info("the commands of %d requests are journaled one by one: %s", len(group), error)
-            else:
-                for request, rows in zip(group, added, strict=True):
-                    self._requests.popleft()
-                    self._queue(request, [(row, True) for row in rows])
-                return
-        await self._journal_alone(group[0])
-
-    async def _journal_alone(self, request: _Request) -> None:
-        for terminal_id, count in Counter(each["terminal_id"] for each in request.values).items():
-            if self._queues.depth(terminal_id) + count > MAX_OPEN:
-                raise Conflict(say("too_many_commands_waiting", most=MAX_OPEN, terminal=terminal_id))
-        async with self._steps.joined() as steps:
-            added = await self._journal.add_all(request.actor, request.values, steps=steps)
-        self._queue(request, added)
-
-    def _queue(self, request: _Request, added: Sequence[tuple[Row, bool]]) -> None:
-        for (row, is_new), each in zip(added, request.values, strict=True):
-            if is_new:
-                self._enqueue(row, each["payload"], request.span)
-        request.rows = [row for row, _ in added]
 
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
         """Journals stored answers that the journal lacks; ``commands``: those that had not ended at the start."""
@@ -490,9 +405,3 @@ class CommandDispatcher:
     def kept(self) -> Mapping[int, Kept]:
         """The answers that wait for the database, by company."""
         return self._unwritten.kept()
-
-
-def _log_unheard(task: asyncio.Task[list[Row]]) -> None:
-    """Logs the error of a submission whose caller was cancelled and can't be told."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.warning("commands of a request that was given up are not submitted: %r", error)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
 
+from terrazzo.company_queue import CompanyQueue
 from terrazzo.configurations.comparison import WantedConfiguration
 from terrazzo.configurations.delivery import ConfigDeliveries, ConfigStatus, Configured
 from terrazzo.configurations.records import ConfigRecords
 from terrazzo.database.port import Row
-from terrazzo.domain.payload import Reject, take_points
+from terrazzo.domain.payload import Points, Reject, has_many_values, take_points
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import Unavailable
+from terrazzo.errors import Throttled, Unavailable
 from terrazzo.loop_pauses import LoopPauses, next_turn
 from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 from terrazzo.ports.bus import DeliveryFate, MessageBus
 from terrazzo.ports.store import Record
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -34,6 +37,10 @@ SENDS_PER_S = 200.0
 _AT_ONCE = 500  # terminals that are looked at in a turn of the loop
 _CORRELATION = b"config"
 _PARAMETERS = "/p"
+_LONG_OF_COMPANY = 16  # long reports that wait to be read, the newest of a terminal each
+
+ReadPoints = Callable[[bytes], Awaitable[Points]]
+"""The points of a long report, read beside the event loop; raises ``Reject`` and ``Throttled``."""
 
 
 class ConfigStats(msgspec.Struct):
@@ -43,6 +50,7 @@ class ConfigStats(msgspec.Struct):
     lost: int = 0  # without an acknowledgement: sent again when the terminal subscribes next
     refused: int = 0
     reports: int = 0  # of parameters, held against what is wanted
+    reports_left: int = 0  # long ones that were not, as as many of the company waited as may
 
 
 class ConfigSender:
@@ -53,6 +61,7 @@ class ConfigSender:
         bus: publishes to terminals.
         records: what is kept over a restart.
         tasks: runs what sends and writes.
+        read_points: of reports that are long.
         per_second: how many messages leave in a second.
         clock: UTC microseconds.
     """
@@ -64,6 +73,7 @@ class ConfigSender:
         records: ConfigRecords,
         tasks: Tasks,
         *,
+        read_points: ReadPoints,
         per_second: float = SENDS_PER_S,
         clock: Callable[[], int] = now_us,
     ) -> None:
@@ -72,12 +82,16 @@ class ConfigSender:
         self._bus = bus
         self._records = records
         self._supervisor = tasks
+        self._read_points = read_points
         self._pause_s = 1 / per_second
         self._clock = clock
         self._deliveries = ConfigDeliveries()
         self._wake = asyncio.Event()  # somebody is due
         self._changed = asyncio.Event()  # something has to be written, or terminals have to be looked at
         self._to_follow: dict[int, None] = {}  # configurations whose terminals have to be looked at
+        self._long: dict[str, bytes] = {}  # reports to be read, by uid
+        self._to_read: CompanyQueue[str] = CompanyQueue()  # of them
+        self._reading = ""  # whose is read now; empty when it has said something else since
         self._tasks: list[Task] = []
         registry.terminal_changes.listen(self._on_terminal)
 
@@ -141,17 +155,59 @@ class ConfigSender:
         terminal = self._registry.terminal_of_series(series_name_in(record.series))
         if terminal is None or self._deliveries.status(terminal.uid) is None:
             return
+        if has_many_values(record.body):
+            self._put_long(terminal, record.body)
+            return
+        self._forget_long(terminal.uid)
         try:
             points = take_points(record.body)
         except Reject:
             return  # stored as it came, by other limits
+        self._on_points(terminal, points)
+
+    def _on_points(self, terminal: Terminal, points: Points) -> None:
         self.stats.reports += 1
         self._deliveries.on_report(terminal.uid, terminal.config_id, points, self._clock())
         self._changed.set()
 
+    def _put_long(self, terminal: Terminal, body: bytes) -> None:
+        uid = terminal.uid
+        self._forget_long(uid)
+        if self._to_read.of_company(terminal.company_id) >= _LONG_OF_COMPANY:
+            self.stats.reports_left += 1
+            return
+        self._long[uid] = body
+        self._to_read.put(terminal.company_id, uid)
+        self._changed.set()
+
+    def _forget_long(self, uid: str) -> None:
+        """The terminal has said something else."""
+        self._long.pop(uid, None)
+        self._to_read.drop(uid)
+        if self._reading == uid:
+            self._reading = ""
+
+    async def _read_long(self) -> None:
+        """Reads the long reports that wait, companies in turn."""
+        while (uid := self._to_read.take()) is not None:
+            body, terminal = self._long.pop(uid), self._registry.terminal(uid)
+            if terminal is None:
+                continue
+            self._reading = uid
+            begun = at_work.begin(Work("configuration", terminal.company_id))
+            try:
+                points = await self._read_points(body)
+            except (Reject, Throttled):
+                continue
+            finally:
+                at_work.end(begun)
+            if self._reading == uid:
+                self._on_points(terminal, points)
+
     def _on_terminal(self, before: Terminal | None, after: Terminal | None) -> None:
         if after is None:
             if before is not None:
+                self._forget_long(before.uid)
                 self._deliveries.forget(before.uid)
         elif before is None or (before.id, before.config_id) != (after.id, after.config_id):
             self._deliveries.follow(_configured(after), self._clock())
@@ -203,6 +259,7 @@ class ConfigSender:
         while True:
             self._changed.clear()
             await self._follow()
+            await self._read_long()
             await self._write()
             await self._changed.wait()
 

@@ -6,11 +6,12 @@ crash no command is sent again whose answer was acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 
 import msgspec
 
-from terrazzo.domain.payload import decode
+from terrazzo.domain.payload import MANY_BYTES, decode
+from terrazzo.domain.payloads.stored import is_pack
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
 from terrazzo.reasons import say
 from terrazzo.times import LATEST_US
@@ -21,11 +22,15 @@ _PAGE = 100  # records: each may have a megabyte
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """A publish on channel ``n`` with Correlation Data (MQTT 5): a terminal's answer to a command."""
+    """A publish on channel ``n`` with Correlation Data (MQTT 5): a terminal's answer to a command.
+
+    ``text``: the body as JSON, where whoever has read it has made that too.
+    """
 
     uid: str
     correlation: bytes
     body: bytes
+    text: bytes = b""
 
 
 class _Body(msgspec.Struct):
@@ -43,10 +48,11 @@ def answer_record(answer: CommandAnswer, arrived_us: int) -> Record:
 
 
 class StoredAnswers:
-    """Reads the stored answers of terminals."""
+    """Reads the stored answers of terminals. ``json_of``: makes JSON of long ones beside the event loop."""
 
-    def __init__(self, store: TimeSeriesStore) -> None:
+    def __init__(self, store: TimeSeriesStore, json_of: Callable[[bytes], Awaitable[bytes]] | None = None) -> None:
         self._store = store
+        self._json_of = json_of
 
     async def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[CommandAnswer]:
         """The answers of these terminals that arrived at ``time_us`` or later.
@@ -60,7 +66,9 @@ class StoredAnswers:
         for start in range(0, len(names), _AT_ONCE):
             async for record in self._records(names[start : start + _AT_ONCE], time_us):
                 body = _decode(record.body)
-                yield CommandAnswer(record.series.removeprefix("c/"), body.correlation, body.payload)
+                is_long = len(body.payload) > MANY_BYTES and is_pack(body.payload)
+                text = await self._json_of(body.payload) if is_long and self._json_of is not None else b""
+                yield CommandAnswer(record.series.removeprefix("c/"), body.correlation, body.payload, text)
 
     async def _records(self, series: list[str], time_us: int) -> AsyncIterator[Record]:
         offset, total = 0, 1
@@ -71,8 +79,10 @@ class StoredAnswers:
                 yield record
 
 
-def answer_text(body: bytes) -> str:
+def answer_text(body: bytes, text: bytes = b"") -> str:
     """An answer's payload as JSON. A long one that is JSON stays as it came: reading it again would hold the loop."""
+    if text:
+        return text.decode()
     if len(body) > _SHORT and body.startswith(b"{"):
         return body.decode()
     return msgspec.json.encode(decode(body)).decode()

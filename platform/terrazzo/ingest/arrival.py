@@ -17,7 +17,9 @@ LONG = 16 * 1024
 
 
 class FlatPoints(dict[str, Any]):
-    """The points of a payload, flat and within the limits already."""
+    """The points of a payload, flat and within the limits already. ``text``: the payload as JSON, where it is told."""
+
+    text: bytes = b""
 
 
 class LongPayload(NamedTuple):

@@ -24,7 +24,7 @@ from terrazzo.domain.payload import (
     shorten,
 )
 from terrazzo.durations import Durations
-from terrazzo.ingest.arrival import LONG, Arrival
+from terrazzo.ingest.arrival import LONG, Arrival, FlatPoints
 from terrazzo.ingest.record_span import CountedSpan, RecordSpan, counted
 from terrazzo.ingest.report_tag import Opener, ReportTag
 from terrazzo.ingest.seams import MessageMapper, SeriesLimit
@@ -42,6 +42,7 @@ STORE_REFUSES = 0x83  # Implementation specific error
 _BRACE = 0x7B
 _STRIDE = 256  # messages between two looks at the clock
 _STRIDE_ROWS = 128  # rows of mappings that run between two: each is a microsecond or so, and holds one text at the most
+_STRIDE_PLAIN = 8
 
 _log = logging.getLogger(__name__)
 
@@ -368,8 +369,8 @@ class Recorder:
         return stop
 
     def _stride(self, plans: Sequence[Any]) -> int:
-        """After how many messages to look at the clock; 0: these take no time that counts."""
-        return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else 0
+        """After how many messages to look at the clock; one without rows takes a millisecond at the most."""
+        return max(1, _STRIDE_ROWS // self._rows_of(plans)) if plans else _STRIDE_PLAIN
 
     def _record_apart(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The first message of a span, which has a form or is long. Returns as ``_record_some``."""
@@ -392,6 +393,7 @@ class Recorder:
             body, points, stamp = arrival.read(index, tag, message.payload)
             latest_us = arrived_us + self._clock_ahead_us
             time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
+            text = points.text if isinstance(points, FlatPoints) else b""
             if points.__class__ is dict:
                 points = self._take_long(points, is_mapped=bool(plans))
         except Exception as error:  # noqa: BLE001 - as in the hot loop
@@ -412,7 +414,7 @@ class Recorder:
                 self._on_mapping_failed(tag.uid, error)
             self._keep_up(plans, 1)
         if message.correlation_data and tag.answers and tag.form is None:
-            group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body), arrived_us)
+            group.add_answer(CommandAnswer(tag.uid, message.correlation_data, body, text), arrived_us)
         return True
 
     def _is_new_and_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:

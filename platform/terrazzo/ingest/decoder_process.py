@@ -6,7 +6,7 @@ bytes, big-endian) and that many bytes of MessagePack: ``[name, topic, payload]`
 object of points or, where it is not done, the reason. It ends with its input.
 
 Without a name it reads the points of a long payload itself (see ``read_points``): the topic is ``PointLimits`` and
-whether anything maps the points, ``found`` is MessagePack.
+whether anything maps the points, ``found`` is MessagePack. With a space as the name ``found`` is a stored body as JSON.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class DecoderHost:
 
     def answer(self, name: str, topic: tuple[str, ...], payload: bytes) -> tuple[bool, bytes]:
         """Whether a payload was decoded, and its points as JSON or the reason."""
-        if not name:
-            return _read_points_or_fail(payload, topic)
+        if not name.strip():
+            return _make_or_fail(json_of_body if name else read_points, payload, topic)
         decode = self._loaded.get(name)
         if decode is None:
             decode = self._loaded[name] = load_decoder(name)
@@ -76,16 +76,25 @@ class DecoderHost:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _read_points_or_fail(payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
+def _make_or_fail(make: Callable[..., bytes], payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
     try:
-        return True, read_points(payload, *map(int, topic))
+        return True, make(payload, *map(int, topic))
     except BaseException as error:  # noqa: BLE001 - too little memory, say: then whoever asks reads it
         return False, type(error).__name__.encode()
 
 
-def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int) -> bytes:
-    """``[Time, pieces, fault]``: the points in maps of some each, flat; a fault is the kind of a reject and its reason,
-    also as code and parameters."""
+def json_of_body(body: bytes) -> bytes:
+    """A stored body as JSON."""
+    from terrazzo.domain.payloads.stored import json_payload
+
+    return msgspec.json.encode(json_payload(body))
+
+
+def read_points(
+    payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int, is_told: int = 0
+) -> bytes:
+    """``[Time, pieces, fault, text]``: the points in maps of some each, flat; a fault is the kind of a reject and its
+    reason, also as code and parameters; the text is all of it as JSON, where it is told."""
     from terrazzo.domain.payload import PointLimits, Reject, check_nested, decode, flatten, shorten
     from terrazzo.reasons import reason_of, told_by
 
@@ -97,10 +106,12 @@ def read_points(payload: bytes, name_chars: int, points: int, text_chars: int, i
     except Reject as error:
         told = told_by(error)
         reason = reason_of(told)
-        return encode((None, (), (error.kind.value, str(told), None if reason is msgspec.UNSET else reason)))
+        return encode((None, (), (error.kind.value, str(told), None if reason is msgspec.UNSET else reason), b""))
     stamp = found.get("Time")
     pieces = [encode(dict(flat[at : at + _PIECE])) for at in range(0, len(flat), _PIECE)]
-    return encode(({} if isinstance(stamp, dict) else stamp, pieces, None))
+    return encode(
+        ({} if isinstance(stamp, dict) else stamp, pieces, None, msgspec.json.encode(found) if is_told else b"")
+    )
 
 
 def load_decoder(name: str) -> Decode | str:

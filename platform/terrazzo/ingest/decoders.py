@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from terrazzo.company_turns import CompanyTurns
 from terrazzo.config.sections import ENVIRONMENT_PREFIX
 from terrazzo.domain.payload import Reject, RejectKind
+from terrazzo.ports import at_work
 from terrazzo.reasons import Said, say
 from terrazzo.sparse_log import SparseLog
 
@@ -36,6 +38,12 @@ _decode = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
 
 POINTS = ""
 """The decoder of long payloads that are objects of points, which the process has itself."""
+
+JSON = " "
+"""Which makes JSON of a stored body of MessagePack; the process has it itself, too."""
+
+_OWN = (POINTS, JSON)
+_MOST_WAITING = 1_000  # of one company: each request and each task asks for one thing at a time
 
 
 class DecoderStats(msgspec.Struct):
@@ -70,18 +78,20 @@ class PayloadDecoders:
         self._wait_s = max(_LEAST_WAIT_S, _SLACK * cpu_ms / 1_000)
         self._process: Process | None = None
         self._known: set[str] = set()  # decoders that this process has loaded
-        self._turn = asyncio.Lock()
+        self._turns = CompanyTurns("decoders", at_once=1, waiting=_MOST_WAITING)
         self._sparse_log = SparseLog(_log)
 
     async def decode(self, payloads: Sequence[ToDecode], *, within_s: float = math.inf) -> list[bytes | Reject]:
         """What becomes of each: a JSON object of points, or why it doesn't; of the first few where it takes longer.
 
-        Of ``POINTS``: what ``decoder_process.read_points`` says; a ``Reject`` where the process could not.
+        Of ``POINTS``: what ``decoder_process.read_points`` says, of ``JSON`` the text; a ``Reject`` where the process
+        could not. Companies take turns (``at_work``), and what arrives is one of them.
 
         Raises:
             OSError: the process can't be started.
+            Throttled: too much of the company waits already.
         """
-        async with self._turn:
+        async with self._turns.turn(at_work.company_id()):
             found: list[bytes | Reject] = []
             until_s = perf_counter() + within_s
             for each in payloads:
@@ -92,16 +102,16 @@ class PayloadDecoders:
 
     async def close(self) -> None:
         """Ends the process."""
-        async with self._turn:
+        async with self._turns.turn(0):
             await self._end()
 
     async def _decode_one(self, payload: ToDecode) -> bytes | Reject:
         name = payload.decoder
-        if name and name not in self.allowed:
+        if name not in _OWN and name not in self.allowed:
             return self._refused(name, f"the decoder {name} of the configuration is none of ingest.decoders")
         process = await self._start()
         try:
-            async with asyncio.timeout(self._wait_s if name in self._known and name != POINTS else _START_S):
+            async with asyncio.timeout(self._wait_s if name in self._known and name not in _OWN else _START_S):
                 is_done, found = await _ask(process, payload)
         except TimeoutError:
             return await self._gave_up(name, say("decoder_took_too_long"))
@@ -113,7 +123,7 @@ class PayloadDecoders:
         self._known.add(name)
         if not is_done:
             return self._refused(name, found.decode("utf-8", "replace"))
-        self.stats.decoded += name != POINTS
+        self.stats.decoded += name not in _OWN
         return found
 
     async def _gave_up(self, name: str, told: Said) -> Reject:
@@ -123,7 +133,7 @@ class PayloadDecoders:
         return self._refused(name, told)
 
     def _refused(self, name: str, reason: str) -> Reject:
-        self.stats.refused += name != POINTS
+        self.stats.refused += name not in _OWN
         return Reject(RejectKind.DECODER, reason)
 
     async def _start(self) -> Process:

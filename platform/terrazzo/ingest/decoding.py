@@ -6,27 +6,20 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
-
-from terrazzo.domain.payload import PointLimits, Reject, RejectKind
-from terrazzo.ingest.arrival import Arrival, DecodedPayload, FlatPoints, LongPayload
-from terrazzo.ingest.decoders import POINTS, PayloadDecoders, ToDecode
+from terrazzo.domain.payload import PointLimits
+from terrazzo.domain.payloads.stored import is_pack
+from terrazzo.ingest.arrival import Arrival, DecodedPayload
+from terrazzo.ingest.decoders import PayloadDecoders, ToDecode
+from terrazzo.ingest.long_reports import read_long
 from terrazzo.ingest.opening import let_go
 from terrazzo.ingest.turns import Lane
-from terrazzo.loop_pauses import LoopPauses
-from terrazzo.reasons import Reason, retold
 from terrazzo.sparse_log import SparseLog
 
 _PIECE = 64  # payloads
 _PIECE_BYTES = 256 * 1024
 _PIECE_S = 0.05
 _AWAY_S = 1.0  # until the process is tried again that can't be started
-
-_Fault = tuple[str, str, Reason | None]
-_decode_answer = msgspec.msgpack.Decoder(tuple[Any, tuple[bytes, ...], _Fault | None]).decode
-_decode_points = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 _log = logging.getLogger(__name__)
 
@@ -97,25 +90,11 @@ class DecodingQueue:
 
     async def _read_long(self, arrival: Arrival, payload: bytes) -> bool:
         """Whether the next payload, which is a long object of points, is good."""
-        most = self._limits
-        asked = map(str, (most.name_chars, most.points, most.text_chars, int(arrival.is_mapped)))
-        (answer,) = await self._decoders.decode([ToDecode(POINTS, tuple(asked), payload)])
-        found = None if isinstance(answer, Reject) else await _long_payload(answer)
+        message, is_mapped = arrival.batch.messages[arrival.next], arrival.is_mapped
+        is_told = bool(message.correlation_data) and message.tag.answers and is_pack(payload)  # JSON is told as it is
+        found = await read_long(self._decoders, payload, self._limits, is_mapped=is_mapped, is_told=is_told)
         arrival.decoded = {arrival.next: DecodedPayload(payload, found)}
         return not isinstance(found, Exception)
-
-
-async def _long_payload(answer: bytes) -> LongPayload | Reject:
-    """What the process has read, taken up a piece at a time: others have their turn in between."""
-    stamp, pieces, fault = _decode_answer(answer)
-    if fault is not None:
-        kind, reason, told = fault
-        return Reject(RejectKind(kind), retold(reason, msgspec.UNSET if told is None else told))
-    points, pauses = FlatPoints(), LoopPauses()
-    for piece in pieces:
-        points.update(_decode_points(piece))
-        await pauses.pause()
-    return LongPayload(stamp, points)
 
 
 def piece_of(arrival: Arrival) -> dict[int, ToDecode | DecodedPayload]:

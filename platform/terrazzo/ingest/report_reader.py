@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from terrazzo.domain.payload import Reject
+from terrazzo.domain.payload import DEFAULT_LIMITS, PointLimits, Points, Reject, has_many_values, take_points
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.payloads.stored import raw_payload
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import channel_of, series_name_in, topic_of
 from terrazzo.ingest.decoders import PayloadDecoders, ToDecode
+from terrazzo.ingest.long_reports import is_long_pack, json_of_long, read_long
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Record
 
@@ -51,6 +53,40 @@ class ReportReader:
                 await self._decode(waiting, found)
         await self._decode(waiting, found)
         return found
+
+    async def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The same records, with JSON as the bodies of those of MessagePack that are long.
+
+        Raises:
+            Throttled: too much of the company waits for the decoders.
+        """
+        if not any(is_long_pack(record.body) for record in records):
+            return records
+        found = []
+        for record in records:
+            if is_long_pack(record.body):
+                record = replace(record, body=await json_of_long(self.decoders, record.body))
+            found.append(record)
+        return found
+
+    async def points_of(self, body: bytes, limits: PointLimits = DEFAULT_LIMITS) -> Points:
+        """``take_points``, a long body's beside the event loop.
+
+        Raises:
+            Reject: as ``take_points`` does.
+            Throttled: too much of the company waits for the decoders.
+        """
+        if not has_many_values(body):
+            return take_points(body, limits)
+        try:
+            found = await read_long(self.decoders, body, limits, is_mapped=True)
+        except OSError:
+            found = None
+        if found is None:  # there is no process, or it has too little memory
+            return await asyncio.to_thread(take_points, body, limits)
+        if isinstance(found, Reject):
+            raise found
+        return found.points
 
     def reads(self, series: str) -> bool:
         """Whether reports of a series may be stored as something else than objects of points."""

@@ -141,6 +141,12 @@ class Feed:
         index = bisect_right(self._entries, seq, lo=self._head, key=lambda entry: entry.seq)
         return self.first + index - self._head
 
+    def has(self, place: int) -> bool:
+        """Whether there is an entry at a place, or was one, that may be sent."""
+        if place >= self.end:
+            return False
+        return place < self.first or self._entries[self._head + place - self.first].waits_for is None
+
     def cut(self, place: int, style: Style, *, most_bytes: int) -> FrameBatch:
         """The frames from a place on, up to about ``most_bytes``; readers at the same place share the work."""
         found = self._cuts.get((place, style))
@@ -177,6 +183,8 @@ class Feed:
         parts: list[bytes] = []
         entry, size = None, 0
         for index in range(self._head + place - self.first, len(self._entries)):
+            if self._entries[index].waits_for is not None:
+                break
             entry = self._entries[index]
             frame = entry.framed if entry.style is style else style.frame(entry)
             parts.append(frame)
@@ -190,6 +198,8 @@ class Feed:
         parts: list[bytes] = []
         begin, seq, size = self._head + place - self.first, self.gone_seq, 0
         for entry in self._entries[begin : begin + _LOOKED_AT]:
+            if entry.waits_for is not None:
+                break
             place, seq = place + 1, entry.seq
             size += len(entry.tail)
             tail = self._selectable(entry).select(style.keys)
@@ -297,7 +307,7 @@ class Subscription:
     @property
     def is_behind(self) -> bool:
         """Whether there are entries, or a gap, to send."""
-        return self._gap is not None or self._place < self.feed.end
+        return self._gap is not None or self.feed.has(self._place)
 
     def resume(self, since: int, *, first: int, last: int) -> None:
         """Goes back to the first entry after the number ``since``; entries that are no longer kept become a gap frame.

@@ -69,7 +69,19 @@ class FrameEntry:
         size: bytes of the data, roughly.
     """
 
-    __slots__ = ("_data", "_encoded", "_tail", "framed", "kind", "seq", "size", "style")
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_encoded",
+        "_make",
+        "_tail",
+        "framed",
+        "kind",
+        "seq",
+        "size",
+        "style",
+        "waits_for",
+    )
 
     def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
         self.kind = kind
@@ -80,6 +92,21 @@ class FrameEntry:
         self._tail: bytes | None = None
         self.style: Style | None = None  # of ``framed``
         self.framed = b""  # as it was last sent: most subscribers are sent the same
+        self.waits_for: bytes | None = None  # of which JSON is made elsewhere: until then it can't be sent
+        self._make: Callable[[bytes], Any] | None = None
+
+    @classmethod
+    def of_long(cls, kind: str, make: Callable[[bytes], Any], body: bytes, *, size: int) -> FrameEntry:
+        """An entry that waits for the JSON of a stored body, of which ``make`` makes its data."""
+        entry = cls(kind, None, size=size)
+        entry.waits_for, entry._make = body, make
+        return entry
+
+    def on_made(self, json: bytes) -> None:
+        """What it waits for is there."""
+        make = self._make
+        assert make is not None
+        self._data, self._make, self.waits_for = lambda: make(json), None, None
 
     @classmethod
     def of(cls, kind: str, data: Any) -> FrameEntry:

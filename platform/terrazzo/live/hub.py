@@ -118,6 +118,12 @@ class LiveHub:
                 frame_sender.mark(feed)
         stats.bytes_kept = shares.total_bytes
 
+    def on_made(self, feeds: Iterable[Feed]) -> None:
+        """An entry of these feeds waits for nothing more: it is sent, with those behind it."""
+        for feed in feeds:
+            if feed.subscriptions and self._frame_sender is not None:
+                self._frame_sender.mark(feed)
+
     def every(self) -> list[Subscription]:
         """All subscriptions."""
         return [subscription for feed in self._feeds.values() for subscription in feed.subscriptions]

@@ -13,16 +13,19 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from terrazzo.database.port import Row
 from terrazzo.domain.command import CommandStep
-from terrazzo.domain.payloads.stored import json_payload
+from terrazzo.domain.payload import MANY_BYTES
+from terrazzo.domain.payloads.stored import is_pack, json_payload
 from terrazzo.domain.registry import Registry
-from terrazzo.domain.report_topic import MARK, topic_of
+from terrazzo.domain.report_topic import MARK, series_name_in, topic_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import FrameEntry
 from terrazzo.live.hub import LiveHub
+from terrazzo.live.long_frames import LongFrames
 from terrazzo.live.selector import LiveKind
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record
@@ -37,9 +40,13 @@ _GRID_KIND, _MOSAIC_KIND = LiveKind.GRID.value, LiveKind.MOSAIC.value  # reading
 
 
 class RecordSource:
-    """Publishes committed records: grid (``g/<uid>/...``) and mosaic (``m/<object_id>``)."""
+    """Publishes committed records: grid (``g/<uid>/...``) and mosaic (``m/<object_id>``).
 
-    def __init__(self, hub: LiveHub, registry: Registry, *, zone: tzinfo) -> None:
+    ``long``: makes the frames of long reports elsewhere; without, they are made when they are sent, as others are.
+    """
+
+    def __init__(self, hub: LiveHub, registry: Registry, *, zone: tzinfo, long: LongFrames | None = None) -> None:
+        self._long = long
         self._hub = hub
         self._registry = registry
         self._zone = zone
@@ -85,7 +92,24 @@ class RecordSource:
         """Publishes records of one series, so many at once that the hub's bound holds in between."""
         kind, data = (_GRID_KIND, self._grid) if series.startswith("g/") else (_MOSAIC_KIND, self._mosaic)
         while some := list(islice(run, _AT_ONCE)):
-            self._hub.append(feeds, [FrameEntry(kind, partial(data, each), size=len(each.body) + 100) for each in some])
+            entries = [FrameEntry(kind, partial(data, each), size=len(each.body) + 100) for each in some]
+            long = self._long
+            if long is not None and kind is _GRID_KIND:
+                for place, each in enumerate(some):
+                    if len(each.body) > MANY_BYTES and is_pack(each.body):
+                        entries[place] = self._wait_for(long, each, feeds)
+            self._hub.append(feeds, entries)
+
+    def _wait_for(self, long: LongFrames, record: Record, feeds: tuple[Feed, ...]) -> FrameEntry:
+        entry = FrameEntry.of_long(
+            _GRID_KIND,
+            lambda json: self._grid(replace(record, body=json)),
+            record.body,
+            size=len(record.body) + 100,
+        )
+        terminal = self._registry.terminal_of_series(series_name_in(record.series))
+        long.put(0 if terminal is None else terminal.company_id, entry, feeds)
+        return entry
 
     def _grid(self, record: Record) -> dict[str, Any]:
         """The frame's data: the record as ``get_last_grid`` answers it, with its terminal's uid and topic."""

@@ -66,11 +66,22 @@ class FormerTerminals:
 
         ``company_ids``: of these companies; None: of all.
         """
-        query = sa.select(_columns.series, _columns.company_id).where(_columns.purged.is_(None))
-        mine = _columns.company_id.is_not(None) if company_ids is None else None
-        query = query.where(one_of(_columns.company_id, list(company_ids or ())) if mine is None else mine)
-        async with self._database.reading() as connection:
-            return {row[0]: row[1] for row in await connection.execute(query)}
+        found: dict[str, int] = {}
+        columns = _columns.id, _columns.series, _columns.company_id
+        wanted = [_columns.company_id == each for each in company_ids or ()]
+        if company_ids is None:
+            wanted = [_columns.company_id.is_not(None)]
+        for is_wanted in wanted:
+            query = (
+                sa.select(*columns).where(is_wanted, _columns.purged.is_(None)).order_by(_columns.id).limit(_AT_ONCE)
+            )
+            last, count = 0, _AT_ONCE
+            while count == _AT_ONCE:  # some at a time: others have the loop between
+                async with self._database.reading() as connection:
+                    rows = (await connection.execute(query.where(_columns.id > last))).all()
+                found.update((row.series, row.company_id) for row in rows)
+                last, count = rows[-1].id if rows else last, len(rows)
+        return found
 
     async def unpurged_before(self, time_us: int, limit: int) -> list[FormerTerminal]:
         """Some whose deletion is older than ``time_us`` and whose reports are still there, the oldest first."""

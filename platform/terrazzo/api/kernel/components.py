@@ -11,7 +11,7 @@ from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.fields import kind
-from terrazzo.api.kernel.long_requests.values import LONG
+from terrazzo.api.kernel.long_requests.values import takes_long
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.errors import BadParameter
@@ -47,7 +47,7 @@ class Components:
             files: of a form.
         """
         texts = query_values(fields)
-        is_long = len(body) > LONG or sum([len(value) for _, value in fields]) > LONG
+        is_long = takes_long(body) or takes_long(",".join([value for _, value in fields]))
         operation = path.choose({*texts, *_names(body)}) if path.instead else path
         given = {"attachments": Attachments(files)} if files else {}
 

@@ -36,7 +36,7 @@ from terrazzo.api.kernel.long_lists import (
     is_long,
     long_parts,
 )
-from terrazzo.api.kernel.long_requests.values import LONG, turn_by_turn
+from terrazzo.api.kernel.long_requests.values import takes_long, turn_by_turn
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -205,7 +205,8 @@ class Performer:
                 say("needs_role", role=permission.name.lower(), user=actor.username, is_role=actor.role.name.lower())
             )
         company_id = work.company_id = actor.company_id
-        self._check_memory("requests", company_id)
+        if not operation.is_spared:
+            self._check_memory("requests", company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor
@@ -295,7 +296,7 @@ class Gateway:
         if columns is not None:
             is_series = asked.operation.is_series
             reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
-        if head.strict or len(asked.body) > LONG:
+        if head.strict or takes_long(asked.body):
             decode = partial(self._validator.steps_from_json, asked.operation, asked.body, strict=head.strict)
         else:
             decode = partial(self._validator.from_json, asked.operation, asked.body)

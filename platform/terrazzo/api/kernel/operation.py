@@ -23,6 +23,29 @@ from terrazzo.ports.at_work import Work
 
 _READS = "get_"  # what is called so reads, whoever may ask for it
 
+_FREES = (
+    "abort",
+    "cancel",
+    "clear",
+    "close",
+    "delete",
+    "disable",
+    "discard",
+    "end",
+    "kick",
+    "logout",
+    "pause",
+    "put_out",
+    "recall",
+    "remove",
+    "stop",
+    "unsubscribe",
+)
+"""How names of actions begin that free what a company has, or end what makes more of it."""
+
+_FINDS = ("_item", "_list", "getItem", "getList")  # how names end by which one finds what to delete
+_HISTORY = ("grid", "mosaic")  # of which nothing is deleted
+
 Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 """``handle_x(services, actor, request) -> result``. Without a permission the second argument is the ``Caller``."""
 
@@ -106,11 +129,13 @@ class Operation:
     tries_first: bool = False  # it says itself when it begins to change something (``at_work.begin_change``)
     only_reads: bool = field(init=False)  # whoever may look may ask for it, beside other requests
     may_end: bool = field(init=False)  # at any moment, and nothing is the worse for it
+    is_spared: bool = field(init=False)  # asked for by who has more memory than its share: it helps to have less
 
     def __post_init__(self) -> None:
         only_reads = self.permission is Role.VIEWER and not self.changes and not self.connection
         object.__setattr__(self, "only_reads", only_reads)
         object.__setattr__(self, "may_end", only_reads or self.name.startswith(_READS))
+        object.__setattr__(self, "is_spared", _is_spared(self.name))
 
     def at(
         self, method: str, path: str, result: Any = None, shape: Callable[[Any], Any] = as_it_is, **more: Any
@@ -181,3 +206,8 @@ class OperationTable:
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._operations)
+
+
+def _is_spared(name: str) -> bool:
+    word = name.rpartition("/")[2]
+    return word.startswith(_FREES) or (word.endswith(_FINDS) and not any(each in word for each in _HISTORY))

@@ -28,6 +28,11 @@ def raw_payload(body: bytes) -> bytes | None:
     return bytes(found.data) if isinstance(found, msgspec.msgpack.Ext) and found.code == RAW else None
 
 
+def is_pack(body: bytes) -> bool:
+    """Whether a stored body is MessagePack that a terminal has sent, of however many values."""
+    return bool(body) and body[0] >= 0x80 and body[0] not in _EXTENSIONS
+
+
 def json_payload(body: bytes) -> Any:
     """A stored body as a part of a JSON document: JSON as it is, MessagePack decoded, bytes as ``{"base64": ...}``."""
     if body[0] < 0x80:

@@ -19,6 +19,8 @@ from terrazzo.mapping.labels import Key
 
 Row = Mapping[str, Any]
 
+FOREVER_US = 2**63
+
 
 class Interval(msgspec.Struct, frozen=True):
     """A label as the replay finds it. ``close_us`` None: open at the end of the range."""
@@ -42,6 +44,24 @@ class Range(msgspec.Struct, frozen=True):
     def holds(self, time_us: int) -> bool:
         """Whether a time lies in the range."""
         return self.start_us <= time_us and (self.end_us is None or time_us <= self.end_us)
+
+
+def divided(intervals: Iterable[Interval], span: Range, most: int) -> list[tuple[Range, list[Interval]]]:
+    """Parts of a range with about ``most`` intervals of one label each, cut where the label is not open.
+
+    Merged one after the other they make what the whole makes: what rows say to be open there ends and begins anew, and
+    belongs to the next part.
+    """
+    parts: list[tuple[Range, list[Interval]]] = []
+    start_us, some, last_us = span.start_us, list[Interval](), -1
+    for interval in sorted(intervals, key=lambda each: each.opened.opened_us):
+        opened_us = interval.opened.opened_us
+        if len(some) >= most and last_us < opened_us and start_us < opened_us and span.holds(opened_us):
+            parts.append((Range(start_us, opened_us - 1), some))
+            start_us, some = opened_us, []
+        some.append(interval)
+        last_us = max(last_us, FOREVER_US if interval.close_us is None else interval.close_us)
+    return [*parts, (Range(start_us, span.end_us), some)]
 
 
 class Changes(msgspec.Struct):

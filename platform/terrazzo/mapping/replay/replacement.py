@@ -17,7 +17,7 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mapping.effects import EventRaised, EventsCleared
 from terrazzo.mapping.labels import Key
 from terrazzo.mapping.replay.event_merge import merge_events
-from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, divided, merge_labels, still_open
 from terrazzo.mapping.replay.rerun import RerunOutcome
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
@@ -27,10 +27,21 @@ _SLICE = 500  # events, or rows of labels, that are replaced in one transaction
 
 
 class Replaced(NamedTuple):
-    """What a replay does to rows of one kind, counted by when they were raised or opened."""
+    """What a replay does to rows of one kind, counted by when they were raised or opened.
+
+    ``behind``: rows that reached across the end of a part of the range, and begin behind it now.
+    """
 
     before: int = 0
     after: int = 0
+    behind: int = 0
+
+
+class LabelPart(NamedTuple):
+    """What a replay found of some labels in a part of the range."""
+
+    span: Range
+    found: Mapping[Key, Sequence[Interval]]
 
 
 class EventSlice(NamedTuple):
@@ -100,12 +111,13 @@ def _within(object_id: int, span: Range) -> list[sa.ColumnElement[bool]]:
     return where if span.end_us is None else [*where, EVENT.c.created <= span.end_us]
 
 
-async def label_groups(
-    database: Database, object_id: int, rules: frozenset[int], outcome: RerunOutcome
-) -> list[dict[Key, list[Interval]]]:
-    """What was found of labels, and of those that are there, some hundred rows together; one label is never divided.
+async def label_parts(
+    database: Database, object_id: int, rules: frozenset[int], span: Range, outcome: RerunOutcome, *, divides: bool
+) -> list[LabelPart]:
+    """What was found of labels, and of those that are there: some small ones whole and together, a large one in parts,
+    each of them to be merged when those before are; ``divides``: it may be.
 
-    What becomes of a label follows from all of its rows: who closed it by hand, and what reaches across the edges.
+    What becomes of a label follows from its rows: who closed it by hand, and what reaches across the edges.
     """
     columns = LABEL.c
     mine = (columns.object_id == object_id, one_of(columns.project_id, rules))
@@ -118,30 +130,33 @@ async def label_groups(
     for interval in outcome.intervals:
         found.setdefault(interval.key, []).append(interval)
         await pauses.pause()
-    groups, size = list[dict[Key, list[Interval]]](), _SLICE
+    parts, together, size = list[LabelPart](), dict[Key, Sequence[Interval]](), 0
     for key, intervals in sorted(found.items(), key=lambda each: each[0]):
-        grown = sizes[key] + len(intervals)
-        if size + grown > _SLICE:
-            groups.append({})
-            size = 0
-        groups[-1][key] = intervals
-        size += grown
-    return groups
+        await pauses.pause()
+        if divides and len(intervals) > _SLICE:
+            parts += [LabelPart(part, {key: some}) for part, some in divided(intervals, span, _SLICE)]
+            continue
+        if together and size + sizes[key] + len(intervals) > _SLICE:
+            parts.append(LabelPart(span, together))
+            together, size = {}, 0
+        together[key] = intervals
+        size += sizes[key] + len(intervals)
+    return [*parts, LabelPart(span, together)] if together else parts
 
 
 async def replace_labels(
     connection: AsyncConnection,
     object_id: int,
-    span: Range,
-    found: Mapping[Key, Sequence[Interval]],
+    part: LabelPart,
     *,
     dry_run: bool,
     quotas: EventQuotas,
 ) -> tuple[Replaced, set[Key]]:
-    """Puts what a replay ``found`` in the place of the rows of some labels, and says which of them are open then.
+    """Puts what a replay found in the place of the rows of some labels, and says which of them are open then.
 
     Labels of retainers that don't run now are left alone.
     """
+    span, found = part
     rows = await _labels(connection, object_id, found.keys(), span)
     intervals = [interval for some in found.values() for interval in some]
     changes = merge_labels(rows, intervals, span)
@@ -150,7 +165,8 @@ async def replace_labels(
     before = sum(span.holds(row["opened_at"]) for row in rows)
     moved = [row for row in rows if span.holds(row["opened_at"]) and _moves_out(changes, row, span)]
     came = sum(span.holds(row["opened_at"]) for row in changes.inserts)
-    replaced = Replaced(before, before + came - len(changes.deletes) - len(moved))
+    behind = len(moved) + len(changes.inserts) - came
+    replaced = Replaced(before, before + came - len(changes.deletes) - len(moved), behind)
     return replaced, still_open(rows, intervals)
 
 

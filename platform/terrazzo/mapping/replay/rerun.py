@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from terrazzo.domain.payload import take_points
+from terrazzo.domain.payload import PointLimits, Points, Reject, take_points
 from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.expressions.functions import Value
-from terrazzo.mapping.catalogue import MappingCatalogue
+from terrazzo.mapping.catalogue import MappingCatalogue, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, EventsCleared, LabelOpened
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.labels import Key, Labels
@@ -18,6 +18,9 @@ from terrazzo.mapping.state import ObjectState
 from terrazzo.ports.store import Record
 
 MOST_HAPPENINGS = 200_000  # events and labels of one replay, all in memory at its end
+
+ReadPoints = Callable[[bytes, PointLimits], Awaitable[Points]]
+"""The points of a report; raises ``Reject``."""
 
 
 class TooMuchHappened(Exception):
@@ -67,11 +70,40 @@ class Rerun:
         plans = self._engine.catalogue.plans(uid)
         if not plans:
             return
-        self._reports.append(record)
         try:
             points = take_points(record.body, self._engine.catalogue.limits.points)
-            self._engine.shape(plans, points, record.time_us, uid, self._mosaic)
         except Exception:  # noqa: BLE001 - as with the ingest: what is wrong there must not stop other messages
+            self._skip(record)
+        else:
+            self._shape(plans, record, uid, points)
+
+    async def take_long(self, record: Record, read: ReadPoints) -> None:
+        """As ``take``, of a report whose points are read elsewhere; nobody has it run anything else meanwhile.
+
+        Raises:
+            Throttled: too much of the company is read already.
+        """
+        uid = uid_of(series_name_in(record.series))
+        plans = self._engine.catalogue.plans(uid)
+        if not plans:
+            return
+        try:
+            points = await read(record.body, self._engine.catalogue.limits.points)
+        except Reject:
+            self._skip(record)
+        else:
+            self._engine.note_read(record, points)
+            self._shape(plans, record, uid, points)
+
+    def _skip(self, record: Record) -> None:
+        self._reports.append(record)
+        self.skipped += 1
+
+    def _shape(self, plans: Sequence[Plan], record: Record, uid: str, points: Points) -> None:
+        self._reports.append(record)
+        try:
+            self._engine.shape(plans, points, record.time_us, uid, self._mosaic)
+        except Exception:  # noqa: BLE001 - as above
             self.skipped += 1
             return
         self._engine.keep_up(plans, 1)

@@ -2,7 +2,7 @@
 
 The mosaic is replaced a piece at a time, each piece all or nothing, and only if no report came to it since it was read.
 Events and labels follow at the end, some hundred rows in a transaction, so that others write in between: events by
-time, labels one or some of them whole, each only if no report came there. Otherwise it begins anew, and so it does
+time, labels some together or one in parts, each only if no report came there. Otherwise it begins anew, and so it does
 after a kill: what is as it should be stays as it is.
 """
 
@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.database import Database
+from terrazzo.domain.payload import PointLimits, Points, has_many_values
 from terrazzo.domain.registry import Registry
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mapping.labels import Key, Labels, Standing
@@ -30,7 +31,7 @@ from terrazzo.mapping.replay.replacement import (
     collected,
     collected_count,
     event_slices,
-    label_groups,
+    label_parts,
     replace_events,
     replace_labels,
 )
@@ -45,6 +46,7 @@ ATTEMPTS = 5
 _PIECE = 2_000  # reports whose mosaic is replaced together
 _PIECE_BYTES = 512 * 1024  # of what is made of them: everybody's reports wait while it is written
 _LEAST_BYTES = 64 * 1024
+_READ_BYTES = 4 * 2**20  # of reports whose mosaic is replaced together: their points are in memory meanwhile
 _LOOK = 10  # reports between two looks whether it is others' turn
 _LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
 _NEAR_US = 10_000_000
@@ -76,6 +78,9 @@ class ReportReader(Protocol):
 
     async def read(self, records: Sequence[Record]) -> Sequence[Record]:
         """The same records, with objects of points as their bodies where they can be read so."""
+
+    async def points_of(self, body: bytes, limits: PointLimits) -> Points:
+        """The points of a report, a long one's beside the event loop; raises ``Reject``."""
 
 
 class ReplayParts(NamedTuple):
@@ -256,8 +261,13 @@ class _Attempt:
         progress.records_done, self._collected_taken = 0, 0
         progress.records_total = await self._count(self._series, from_us, end_us)
         async for records in self._store.scan(self._series, from_us, task.start_us - 1):
+            size = 0
             for record in await self._run.parts.reader.read(records):
                 await self._take(record)
+                size += len(record.body)
+                if size >= _READ_BYTES:
+                    self._rerun.gather()
+                    size = 0
             self._rerun.gather()
         self._collect_until(task.start_us)
 
@@ -269,7 +279,10 @@ class _Attempt:
 
     async def _take(self, record: Record) -> None:
         self._collect_until(record.time_us)
-        self._rerun.take(record)
+        if has_many_values(record.body):
+            await self._rerun.take_long(record, self._run.parts.reader.points_of)
+        else:
+            self._rerun.take(record)
         progress = self._run.progress
         progress.records_done += 1
         progress.position_us = record.time_us
@@ -295,15 +308,15 @@ class _Attempt:
 
     async def cover(self, end_us: int) -> None:
         """Replays from where it is up to ``end_us``, a piece at a time."""
-        count, last_us = 0, self._next_us
+        count, size, last_us = 0, 0, self._next_us
         async for records in self._store.scan(self._series, self._next_us, end_us):
             for record in await self._run.parts.reader.read(records):
-                is_much = count >= _PIECE or self._rerun.made >= self._pace.allowed
+                is_much = count >= _PIECE or size >= _READ_BYTES or self._rerun.made >= self._pace.allowed
                 if is_much and record.time_us > last_us:
                     await self._put(last_us, count)
-                    count = 0
+                    count = size = 0
                 await self._take(record)
-                count, last_us = count + 1, record.time_us
+                count, size, last_us = count + 1, size + len(record.body), record.time_us
         if end_us >= self._next_us:
             await self._put(end_us, count)
 
@@ -357,14 +370,17 @@ class _Attempt:
     async def _replace_labels(self, span: Range, outcome: RerunOutcome) -> set[Key]:
         task, parts, progress = self._run.task, self._run.parts, self._run.progress
         before, after, still_open = 0, 0, set[Key]()
-        for found in await label_groups(parts.database, task.object_id, self._subject.rules, outcome):
+        divides, rules = not task.dry_run, self._subject.rules  # a part has to find those before it made
+        for part in await label_parts(parts.database, task.object_id, rules, span, outcome, divides=divides):
             async with self._begin() as connection:
                 replaced, are_open = await replace_labels(
-                    connection, task.object_id, span, found, dry_run=task.dry_run, quotas=parts.quotas
+                    connection, task.object_id, part, dry_run=task.dry_run, quotas=parts.quotas
                 )
                 if not task.dry_run:
-                    await self._check(connection, span)
+                    await self._check(connection, part.span)
             before, after, still_open = before + replaced.before, after + replaced.after, still_open | are_open
+            if part.span.end_us != span.end_us:
+                before -= replaced.behind  # the next part finds them once more
         progress.labels_before, progress.labels_after = before, after
         return still_open
 

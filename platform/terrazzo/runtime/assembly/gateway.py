@@ -316,7 +316,7 @@ class GatewayServers:
             StatsCollector(BACKUPS, lambda: parts.backups),
             StatsCollector(API_KEYS, lambda: parts.metadata.api_keys.stats),
             StatsCollector(WALL_LINKS, lambda: self.services.wall_links.stats),
-            *answer_metrics(lambda: self.services, parts.metadata.database),
+            *answer_metrics(lambda: self.services, parts.metadata.database, messaging.commands.submissions),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),

@@ -302,8 +302,7 @@ COMMANDS = {
 CONFIGURATIONS = {
     "terrazzo_terminal_configurations_sent_total": Figure("sent", "Configurations sent to terminals"),
     "terrazzo_terminal_configurations_lost_total": Figure(
-        "lost",
-        "Configurations that were not acknowledged and go again when the terminal subscribes next",
+        "lost", "Configurations that were not acknowledged and go again when the terminal subscribes next"
     ),
     "terrazzo_terminal_configurations_refused_total": Figure(
         "refused",
@@ -312,6 +311,9 @@ CONFIGURATIONS = {
     "terrazzo_terminal_configurations_reports_total": Figure(
         "reports",
         "Reports of parameters held against the configuration that is wanted",
+    ),
+    "terrazzo_terminal_configurations_reports_left_total": Figure(
+        "reports_left", "Long reports of parameters that were not read, as too many of their company waited"
     ),
 }
 

@@ -11,6 +11,7 @@ from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.api.kernel.services import Services
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.commands.submissions import Submissions
 from terrazzo.database.database import Database
 from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
@@ -110,7 +111,7 @@ def kept_metrics(
     ]
 
 
-def answer_metrics(services: Callable[[], Services], database: Database) -> list[Collector]:
+def answer_metrics(services: Callable[[], Services], database: Database, commands: Submissions) -> list[Collector]:
     """Collectors for what requests are refused, because their company has so much under way already."""
 
     def refused() -> dict[str, float]:
@@ -120,6 +121,7 @@ def answer_metrics(services: Callable[[], Services], database: Database) -> list
             "exports": parts.exports.refused,
             "queries": parts.queries.refused,
             "mapping trials": parts.trials.refused,
+            "commands": commands.refused,
             "database": database.refused,
             "store": parts.store.stats().refused_queries,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -22,6 +23,7 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.limits import IngestLimits
+from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.ingest.report_tag import Seals
@@ -102,7 +104,7 @@ def new_messaging(
         configurations=metadata.entities.configurations,
         tasks=lifetime.tasks,
         links=links,
-        answers=StoredAnswers(store),
+        answers=StoredAnswers(store, partial(json_of_long, reader.decoders)),
         expiry_s=config.command.expiry_s,
         upgrade_role=Role[config.command.upgrade_role.upper()],
         upgrade_details=config.command.upgrade_details,
@@ -112,7 +114,7 @@ def new_messaging(
     ingest.answers.listen(commands.on_answer)
     file, most = RefusalFile(config.data_dir / FILE_NAME), config.limits.refusals
     refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
-    configurations = _new_config_sender(lifetime, metadata, bus, clock)
+    configurations = _new_config_sender(lifetime, metadata, bus, reader, clock)
     ingest.records.listen(configurations.on_records)
     log = PresenceLog(metadata.database, clock=clock)
     presence.changes.listen(log.on_presence)
@@ -141,10 +143,11 @@ def _new_series_use(
 
 
 def _new_config_sender(
-    lifetime: Lifetime, metadata: Metadata, bus: EmbeddedBus, clock: Callable[[], int]
+    lifetime: Lifetime, metadata: Metadata, bus: EmbeddedBus, reader: ReportReader, clock: Callable[[], int]
 ) -> ConfigSender:
     records = ConfigRecords(metadata.database)
-    sender = ConfigSender(metadata.registry, bus, records, lifetime.tasks, clock=clock)
+    read = reader.points_of
+    sender = ConfigSender(metadata.registry, bus, records, lifetime.tasks, read_points=read, clock=clock)
     metadata.entities.configurations.changes.listen(sender.on_change)
     return sender
 

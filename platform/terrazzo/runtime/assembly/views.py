@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -15,11 +16,13 @@ from terrazzo.config.sections import Config
 from terrazzo.events.events import EventRecords
 from terrazzo.events.expiry import LOOK_S, EventExpiry, EventExpiryStats
 from terrazzo.events.labels import LabelRecords
+from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.live.attention_source import TELL_S, AttentionSource
 from terrazzo.live.diagnostic_source import DiagnosticSource
 from terrazzo.live.event_source import EventSource
 from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.hub import LiveHub, LiveLimits
+from terrazzo.live.long_frames import LongFrames
 from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
 from terrazzo.live.trace_source import TraceSource
 from terrazzo.mapping.report_mapper import ReportMapper
@@ -145,7 +148,9 @@ def _start_live(
     frame_sender.start()
     lifetime.push_async_callback(frame_sender.stop)
     terminals = TerminalSource(live, zone=zone)
-    messaging.ingest.records.listen(RecordSource(live, registry, zone=zone).on_records)
+    long = LongFrames(live, partial(json_of_long, messaging.reader.decoders))
+    lifetime.push_async_callback(lifetime.tasks.spawn("live reports", long.work, OnFailure.RESTART).stop)
+    messaging.ingest.records.listen(RecordSource(live, registry, zone=zone, long=long).on_records)
 
     def on_feeds() -> None:
         messaging.presence.changes.set_listening(terminals.on_presence, is_on=live.is_wanted)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from terrazzo.config.sections import Config
 from terrazzo.domain.registry import Registry
+from terrazzo.ingest.decoders import PayloadDecoders
+from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.hub import LiveHub, LiveLimits
+from terrazzo.live.long_frames import LongFrames
 from terrazzo.live.sources import RecordSource
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.replication.follower import Follower
 from terrazzo.runtime.lifetime import Lifetime
 
@@ -25,7 +30,11 @@ def start_replica_views(
     sender = FrameSender(live, lifetime.tasks)
     sender.start()
     lifetime.push_async_callback(sender.stop)
-    source = RecordSource(live, registry, zone=config.zone)
+    decoders = PayloadDecoders()
+    lifetime.push_async_callback(decoders.close)
+    long = LongFrames(live, partial(json_of_long, decoders))
+    lifetime.push_async_callback(lifetime.tasks.spawn("live reports", long.work, OnFailure.RESTART).stop)
+    source = RecordSource(live, registry, zone=config.zone, long=long)
 
     def on_feeds() -> None:
         follower.records.set_listening(source.on_records, is_on=live.is_wanted)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from terrazzo.api.kernel.fields import KeyList, is_parsed, reads_text
-from terrazzo.api.kernel.long_requests.values import LONG, separators, values_in
+from terrazzo.api.kernel.long_requests.values import separators, takes_long, values_in
 from terrazzo.api.kernel.schema_faults import schema_fault
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import Steps
@@ -61,7 +61,7 @@ class LongForm:
             json, is_text = value.encode("utf-8", "surrogatepass"), True
         else:
             return False
-        if len(json) <= LONG:
+        if not takes_long(json):
             return False
         found = separators(json) if is_text else (yield from values_in(json, self._most_values))
         return found > self._most_values

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import re
-
+from terrazzo.domain.payload import extreme_numbers, has_many_extremes
 from terrazzo.loop_pauses import Steps, T, next_turn
 
 LONG = 16 * 1024
-"""Characters of a request that is read field by field; shorter ones are read in a millisecond or two, whatever is in
-them."""
+"""Characters of a request that is read field by field; shorter ones are read in a millisecond or two, but for extreme
+numbers (see ``takes_long``)."""
 
 MOST_VALUES = 30_000
 """Of one field, unless ``limits.field_values`` says otherwise: they are read in some 4 ms, whatever they are."""
 
+_SHORT = 1_000  # characters, which are read in a millisecond or two, whatever they are
 _TEXTS_AT_ONCE = 1_000
-_EXTREME = re.compile(rb"[0-9.][eE][-+]?0*[1-9][0-9]{2}(?=[\s,}\]])")
 _EXTREME_VALUES = 200  # what such a number costs, of some 10 us: msgspec reads it digit by digit beyond 1e288
 _PIECE = 64 * 1024
 _OF_VALUES = (b"[", b"{", b"\\")  # how a text begins that is JSON itself, perhaps
+
+
+def takes_long(text: str | bytes) -> bool:
+    """Whether a request, or a field of one, is read in turns of the loop, and what is in it is counted before."""
+    if len(text) > LONG or len(text) <= _SHORT:
+        return len(text) > LONG
+    return has_many_extremes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
 
 
 def separators(text: bytes, begin: int = 0, end: int | None = None) -> int:
@@ -34,7 +40,7 @@ def values_in(text: bytes, most: int) -> Steps[int]:
     extreme = 0
     for begin in range(0, len(text), _PIECE):
         yield
-        extreme += _EXTREME_VALUES * len(_EXTREME.findall(text, begin, begin + _PIECE))
+        extreme += _EXTREME_VALUES * extreme_numbers(text, begin, begin + _PIECE)
     if extreme > most or separators(text) + extreme <= most:
         return separators(text) + extreme
     found, at, looked = extreme, 0, 0

@@ -84,13 +84,13 @@ class GridList(msgspec.Struct):
 async def handle_get_last_grid(services: Services, actor: Actor, request: GridQuery) -> GridData:
     """The latest record of the terminal, or none."""
     records = await services.store.latest(await grid_series(services, actor, request), 1)
-    return GridData(_present(records, services.zone))
+    return GridData(await _presented(services, records))
 
 
 async def handle_get_grid_item(services: Services, actor: Actor, request: GridItem) -> GridData:
     """The first record that is strictly later than a time, or none."""
     record = await services.store.first_after(await grid_series(services, actor, request), request.time.time_us)
-    return GridData(_present([record] if record else [], services.zone))
+    return GridData(await _presented(services, [record] if record else []))
 
 
 async def handle_get_last_grid_list(services: Services, actor: Actor, request: LastGridList) -> GridList:
@@ -98,7 +98,7 @@ async def handle_get_last_grid_list(services: Services, actor: Actor, request: L
     series, most = await grid_series(services, actor, request), services.limits.answer_bytes
     with answer_within(most):
         records = await services.store.latest(series, request.items, most_bytes=most)
-    return GridList(_present(records, services.zone), request.items)
+    return GridList(await _presented(services, records), request.items)
 
 
 async def handle_get_grid_list(services: Services, actor: Actor, request: GridRange) -> Paged[GridRecord]:
@@ -120,7 +120,7 @@ async def handle_get_grid_list(services: Services, actor: Actor, request: GridRa
             limit=request.page_size,
             most_bytes=most,
         )
-    return paged(request, _present(page.records, services.zone), page.total)
+    return paged(request, await _presented(services, page.records), page.total)
 
 
 async def grid_series(services: Services, actor: Actor, request: AsksForGrid) -> list[str]:
@@ -149,6 +149,10 @@ class _Topics(dict[str, str]):
     def __missing__(self, series: str) -> str:
         topic = self[series] = topic_of(series)
         return topic
+
+
+async def _presented(services: Services, records: Sequence[Record]) -> list[GridRecord]:
+    return _present(await services.report_reader.as_json(records), services.zone)
 
 
 def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -11,7 +11,7 @@ from terrazzo.api.kernel.long_lists import answer_within
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor
-from terrazzo.domain.payload import kind_of
+from terrazzo.domain.payload import MANY_BYTES, Points, kind_of
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.mapping.dry_run import Sample
 from terrazzo.ports.store import Record
@@ -47,13 +47,16 @@ async def latest_reports(services: Services, actor: Actor, terminals: Sequence[A
     most = services.limits.answer_bytes
     with answer_within(most):
         records = (await services.store.latest(list(uid_of), count, most_bytes=most))[::-1]
-    read = await services.report_reader.read(records)
-    return [_report(uid_of[record.series], record, points) for record, points in zip(records, read, strict=True)]
+    shown = await services.report_reader.as_json(records)
+    read = await services.report_reader.as_json(await services.report_reader.read(shown))
+    return [_report(uid_of[record.series], record, points) for record, points in zip(shown, read, strict=True)]
 
 
 def _report(uid: str, record: Record, read: Record) -> LatestReport:
+    body = read.body
+    if len(body) > MANY_BYTES and body.startswith(b"{"):  # an object of points, which the trial's process reads
+        return LatestReport(uid, record, Sample(uid, cast("Points", msgspec.Raw(body)), record.time_us), "")
     try:
-        body = read.body
         points = msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.json.decode(body)
     except msgspec.MsgspecError as error:
         return LatestReport(uid, record, None, say("report_unreadable", why=error))

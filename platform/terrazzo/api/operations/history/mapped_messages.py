@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import GridQuery, grid_series, json_of
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.payload import MANY_BYTES
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import NotFound
 from terrazzo.mosaic.body import parse_mosaic, plain_number
@@ -87,13 +88,14 @@ async def handle_get_mapped_messages(services: Services, actor: Actor, request: 
     with answer_within(most):
         records = await services.store.latest(chosen, request.items, most_bytes=most // _PARTS)
         became = await _became(services, mapped, {each.time_us for each in records}, most // _PARTS)
-    read = await services.report_reader.read(records)
+    shown = await services.report_reader.as_json(records)
+    read = await services.report_reader.as_json(await services.report_reader.read(shown))
 
     def present(pair: tuple[Record, Record]) -> MappedMessage:
         return _present(services, *pair, became[pair[0].time_us])
 
     return MappedMessages(
-        data=made(list(zip(records, read, strict=True)), present, size=_size),
+        data=made(list(zip(shown, read, strict=True)), present, size=_size),
         channels=sorted(map(topic_of, every)),
         objects=[FedObject(row["id"], row["name"], row["mapping_id"]) for row in objects],
         total_objects=total,
@@ -157,6 +159,8 @@ def _size(pair: tuple[Record, Record]) -> int:
 
 
 def _points(body: bytes) -> dict[str, Any] | None:
+    if len(body) > MANY_BYTES and body.startswith(b"{"):
+        return cast("dict[str, Any]", json_of(body))  # which is an object of points: nothing needs to know which
     try:
         points: Mapping[str, Any] = msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.json.decode(body)
     except msgspec.MsgspecError:

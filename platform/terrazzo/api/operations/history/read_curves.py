@@ -9,7 +9,7 @@ import msgspec
 
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.thin_curve import ThinCurve
-from terrazzo.domain.payload import Points, Reject, decode, flatten
+from terrazzo.domain.payload import Points, Reject
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Curve
@@ -40,7 +40,7 @@ async def curves_of_reports(
         if count > MOST_READ:
             raise BadParameter("start_time", say("too_many_reports_to_read", most=MOST_READ))
         for record in await services.report_reader.read(records):
-            for name, value in _points(record.body).items():
+            for name, value in (await _points(services, record.body)).items():
                 if name not in curves and not keys:
                     curves[name] = ThinCurve(bucket_us=bucket_us, origin_us=origin_us)
                 if name in curves and isinstance(value, bool | int | float) and isfinite(value):
@@ -49,9 +49,9 @@ async def curves_of_reports(
     return {name: Curve(*curve.finish()) for name, curve in curves.items()}
 
 
-def _points(body: bytes) -> Points:
+async def _points(services: Services, body: bytes) -> Points:
     """The points of a report by their dotted names; none where it can't be read."""
     try:
-        return flatten(decode(body))
+        return await services.report_reader.points_of(body)
     except (Reject, msgspec.MsgspecError):
         return {}

@@ -69,8 +69,8 @@ KINDS = {
     "slow": Kind(slow_again_and_again),
     "bytes": Kind(flip_again_and_again, at_once=50),
     "clock": Kind(jump_again_and_again),
-    "loris": Kind(measured_by("floods.py", "--only", "o,p,q,r"), rounds=1, at_once=1),
-    "bombs": Kind(measured_by("floods.py", "--only", "e,f,g,i"), rounds=1, at_once=1),
+    "loris": Kind(measured_by("floods.py", "--loaded", "--only", "o,p,q,r"), rounds=1, at_once=1),
+    "bombs": Kind(measured_by("floods.py", "--loaded", "--only", "e,f,g,i"), rounds=1, at_once=1),
     "returning": Kind(measured_by("registry.py", "--returning", "10000"), rounds=1, at_once=1),
     "soak": Kind(measured_by("soak.py", "--minutes", "120"), rounds=1, at_once=1),
 }

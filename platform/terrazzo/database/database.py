@@ -21,10 +21,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from terrazzo.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from terrazzo.company_turns import CompanyTurns
+from terrazzo.database.damaged_file import DatabaseDamaged, is_damage, require_readable
 from terrazzo.database.fence import Fence
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
+from terrazzo.database.wal_damage import tell_damage
 from terrazzo.database.whole_statements import WholeConnection, ask_once
 from terrazzo.database.write_hold import WriteHold
 from terrazzo.errors import Unavailable
@@ -101,7 +103,11 @@ class Database:
             Fenced: another node has a newer epoch.
             DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, another version's database, or one
                 that is not as far as the fence knows that it was.
+            DatabaseDamaged: SQLite's file is.
         """
+        file = _sqlite_file(url, data_dir)
+        if file is not None:
+            await asyncio.to_thread(_look_for_damage, file)
         named = "" if fence is None else fence.application_name
         database = cls(_engine(url, data_dir, create=upgrade, named=named), statement_s=statement_s, fence=fence)
         try:
@@ -113,6 +119,8 @@ class Database:
                 await require_newest(database.engine)
         except (DBAPIError, OSError) as error:
             await database.close()
+            if file is not None and is_damage(getattr(error, "orig", None)):
+                raise DatabaseDamaged(file, reason_of(error)) from error
             raise DatabaseUnusable(f"database.url: {reason_of(error)}") from error
         except BaseException:
             await database.close()
@@ -403,6 +411,18 @@ def _parse_url(url: str) -> sa.URL:
     if parsed.drivername.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
         raise DatabaseUnusable("database.url: an SQLite database needs a file")
     return parsed
+
+
+def _sqlite_file(url: str, data_dir: Path) -> Path | None:
+    """Where SQLite's file is; None: the database is PostgreSQL's."""
+    parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
+
+
+def _look_for_damage(file: Path) -> None:
+    """Before SQLite writes to a file, takes over what it can read of the log, and removes that."""
+    tell_damage(file)
+    require_readable(file)
 
 
 def _create_private(path: Path) -> None:

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from terrazzo.database import wal_damage
 from terrazzo.database.damaged_file import DatabaseDamaged
 from terrazzo.database.database import FILE, Database
 from terrazzo.database.wal_damage import KEPT, find_lost
@@ -105,6 +106,16 @@ async def test_a_damaged_log_is_kept_and_told_at_the_start(
     await (await Database.open("", data_dir=folder)).close()
     assert caplog.text == "", "it is told once; doctor tells it on"
     assert (folder / KEPT).exists()
+
+
+def test_of_a_long_log_no_more_than_a_bound_is_looked_at(
+    crashed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = copied(crashed, tmp_path / "data")
+    flip(log_of(file), 32 + 10 * FRAME + 100)
+    assert find_lost(log_of(file)) is not None
+    monkeypatch.setattr(wal_damage, "_MOST_BYTES", 10 * FRAME)
+    assert find_lost(log_of(file)) is None
 
 
 async def test_what_cannot_be_kept_is_told_nevertheless(

@@ -105,9 +105,7 @@ class Database:
                 that is not as far as the fence knows that it was.
             DatabaseDamaged: SQLite's file is.
         """
-        file = _sqlite_file(url, data_dir)
-        if file is not None:
-            await asyncio.to_thread(_look_for_damage, file)
+        file = await _looked_at(url, data_dir)
         named = "" if fence is None else fence.application_name
         database = cls(_engine(url, data_dir, create=upgrade, named=named), statement_s=statement_s, fence=fence)
         try:
@@ -330,8 +328,9 @@ async def connected(url: str, *, data_dir: Path) -> AsyncIterator[AsyncConnectio
     """A transaction on a database as it is, migrated or not; an SQLite file that isn't there is made.
 
     Raises:
-        DatabaseUnusable: it can't be reached; says why.
+        DatabaseUnusable: it can't be reached, or SQLite's file is damaged; says why.
     """
+    await _looked_at(url, data_dir)
     engine = _engine(url, data_dir, create=True)
     try:
         async with engine.begin() as connection:
@@ -413,16 +412,18 @@ def _parse_url(url: str) -> sa.URL:
     return parsed
 
 
-def _sqlite_file(url: str, data_dir: Path) -> Path | None:
-    """Where SQLite's file is; None: the database is PostgreSQL's."""
+async def _looked_at(url: str, data_dir: Path) -> Path | None:
+    """SQLite's file, looked at before SQLite writes to it, takes over what it can read of the log, and removes that.
+
+    None: the database is PostgreSQL's.
+    """
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
-    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
-
-
-def _look_for_damage(file: Path) -> None:
-    """Before SQLite writes to a file, takes over what it can read of the log, and removes that."""
-    tell_damage(file)
-    require_readable(file)
+    if parsed.get_backend_name() != "sqlite":
+        return None
+    file = Path(parsed.database or "")
+    await asyncio.to_thread(tell_damage, file)
+    await asyncio.to_thread(require_readable, file)
+    return file
 
 
 def _create_private(path: Path) -> None:

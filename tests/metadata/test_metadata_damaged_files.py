@@ -146,6 +146,7 @@ async def test_a_damaged_file_is_told_and_nothing_is_changed(tmp_path: Path, pla
     with pytest.raises(DatabaseDamaged) as told:
         await Database.open("", data_dir=tmp_path, upgrade=upgrade)
     assert f"{file} is damaged: " in str(told.value)
+    assert told.value.advice.startswith("nothing in it was changed: look after the disk")
     assert "terrazzo restore" in told.value.advice
     assert ".recover" in told.value.advice
     assert file.read_bytes() == bytes(data)

@@ -13,12 +13,15 @@ _PRIMARY = 0xFF  # of an extended code
 
 
 class DatabaseDamaged(DatabaseUnusable):
-    """SQLite can't make out what a file says; ``found`` is what, ``advice`` what to do."""
+    """SQLite can't make out what a file says; ``found`` is what, ``advice`` what to do.
 
-    def __init__(self, file: Path, reason: str) -> None:
+    ``is_as_it_was``: nobody has opened it for writing since.
+    """
+
+    def __init__(self, file: Path, reason: str, *, is_as_it_was: bool = False) -> None:
         self.found = f"{file} is damaged: {reason}"
         self.advice = (
-            "nothing in the data folder was changed. Look after the disk, and copy the folder. With a backup: "
+            f"{'nothing in it was changed: ' * is_as_it_was}look after the disk, and copy the folder. With a backup: "
             "`terrazzo restore SOURCE --data FOLDER` into an empty folder. Without one: "
             f"`sqlite3 {file} .recover | sqlite3 recovered.db` saves what can be read; put that in its place, without "
             f"the files {file.name}-wal and {file.name}-shm. `terrazzo doctor` says what else is damaged"
@@ -45,6 +48,6 @@ def require_readable(file: Path) -> None:
                 database.execute("SELECT version_num FROM alembic_version").fetchall()
     except sqlite3.DatabaseError as error:
         if is_damage(error):
-            raise DatabaseDamaged(file, str(error)) from error
+            raise DatabaseDamaged(file, str(error), is_as_it_was=True) from error
     except OSError:
         return  # who opens it says why

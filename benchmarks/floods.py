@@ -1,9 +1,10 @@
 """What an honest terminal and an honest user notice of floods by those who have proved nothing.
 
-``python benchmarks/floods.py [--seconds S] [--only NAME]`` starts a platform for each flood, has a terminal log in and
-report and a user log in and ask over and over, first alone, then beside the flood, which comes from other addresses.
-Prints p50 and p99 of both, what failed, the most that the platform had in memory, on disk and in descriptors beside
-what it may have, and whether p99 stays within twice that without the flood or 50 ms.
+``python benchmarks/floods.py [--seconds S] [--only NAME] [--loaded]`` starts a platform for each flood, has a terminal
+log in and report and a user log in and ask over and over, first alone, then beside the flood, which comes from other
+addresses. Prints p50 and p99 of both, what failed, the most that the platform had in memory, on disk and in descriptors
+beside what it may have, and whether p99 stays within twice that without the flood or 50 ms; with ``--loaded``, as
+others use the machine, p99 is told and is no reason to exit with 1.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ HERE = Path(__file__).parent
 TERMINAL, USER = "honest", "honest"
 KINDS = ("terminal", "report", "user", "request")
 BOUND_MS = 50.0
+END_S = 120.0  # of a flood that is told to, which has less of the machine than others
 DESCRIPTORS = 1_024  # in the flood that is about them
 FEW_DESCRIPTORS = (
     "-c",
@@ -301,7 +303,7 @@ def flooding(flood: Flood) -> Iterator[dict[str, int]]:
             said = process.stdout.readline().strip()
             assert said == "ready", said
             yield counts
-            counts.update(json.loads(process.communicate("", timeout=30)[0]))
+            counts.update(json.loads(process.communicate("", timeout=END_S)[0]))
         finally:
             process.kill()
 
@@ -399,8 +401,11 @@ def quantiles(alone: list[float], beside: list[float]) -> str:
     return f"{at(alone, 0.5):.1f} / {at(alone, 0.99):.0f} → {at(beside, 0.5):.1f} / {mark}{at(beside, 0.99):.0f}{mark}"
 
 
-def measure(name: str, seconds: float) -> list[str]:
-    """Prints a line of the table, and to standard error what came of the flood; what is beyond its bound, in words."""
+def measure(name: str, seconds: float, *, is_loaded: bool = False) -> list[str]:
+    """Prints a line of the table, and to standard error what came of the flood; what is beyond its bound, in words.
+
+    Where others use the machine, how long the honest ones waited is theirs too, and is beyond no bound.
+    """
     with prepared(name) as site:
         alone = site.honest(seconds)
         found = row(site, name, seconds)
@@ -408,7 +413,7 @@ def measure(name: str, seconds: float) -> list[str]:
     print(found.cells(alone), flush=True)
     failures = [f"  {text}: {count}" for text, count in found.beside.failed.items()]
     print(f"{name}: {found.counts}", *failures, *held, sep="\n", file=sys.stderr)
-    slower = [f"p99 of {kind}" for kind in found.slower(alone)]
+    slower = [] if is_loaded else [f"p99 of {kind}" for kind in found.slower(alone)]
     return [f"{name}: {each}" for each in (*slower, *found.exceeded, *found.beside.failed)]
 
 
@@ -417,6 +422,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--only", default="", help="floods whose name begins so")
+    parser.add_argument("--loaded", action="store_true", help="others use the machine: p99 is not judged")
     options = parser.parse_args()
     print("p50 / p99 in ms, alone → beside the flood; MB, MB of disk and descriptors: the most, of what is allowed\n")
     print(
@@ -424,11 +430,9 @@ def main() -> None:
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     names = [name for name in ATTACKS if name.startswith(tuple(options.only.split(",")))]
-    beyond = [each for name in names for each in measure(name, options.seconds)]
-    print(
-        f"\np99 within twice that without the flood or {BOUND_MS:.0f} ms, nothing failed, nothing over its bound: ",
-        end="",
-    )
+    beyond = [each for name in names for each in measure(name, options.seconds, is_loaded=options.loaded)]
+    waits = "" if options.loaded else f"p99 within twice that without the flood or {BOUND_MS:.0f} ms, "
+    print(f"\n{waits}nothing failed, nothing over its bound: ", end="")
     print("yes" if not beyond else "no", *beyond, sep="\n- ")
     sys.exit(bool(beyond))
 

@@ -24,12 +24,13 @@ def test_a_folder_that_is_whole_has_no_findings(tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_kept_is_told_until_somebody_removes_it(tmp_path: Path) -> None:
-    for name in ("series", "broker"):
+    for name in ("series", "broker", "."):
         (tmp_path / name / DAMAGED).mkdir(parents=True)
     found = list(check_damage(config_of(tmp_path)))
-    assert [each.level for each in found] == [Level.FAIL, Level.FAIL]
+    assert [each.level for each in found] == [Level.FAIL] * 3
     assert str(tmp_path / "series" / DAMAGED) in found[0].found
     assert "restore from a backup" in found[1].advice
+    assert f"the log of {tmp_path / 'terrazzo.db'} could not be read to its end" in found[2].found
 
 
 def test_a_damaged_database_is_told(tmp_path: Path) -> None:

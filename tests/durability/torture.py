@@ -29,6 +29,7 @@ from power_rounds import fail_again_and_again  # noqa: E402
 
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 DONE = HERE.parents[1] / "build" / "torture"
+_FILLED_MINUTES = 60
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,27 @@ class Kind:
     at_once: int = 10
 
 
-def measured_by(program: str, *arguments: str) -> Callable[..., Outcome]:
-    """A kind whose rounds are runs of a benchmark, which says what it has found, and ends with 0 when all was well."""
+def measured_by(*programs: tuple[str, ...]) -> Callable[..., Outcome]:
+    """A kind whose rounds are runs of benchmarks, which say what they have found, and end with 0 when all was well."""
 
     def run(work: Path, rounds: int, *, first: int, told: bool) -> Outcome:
         for number in range(first, first + rounds):
-            began_s = time.monotonic()
-            done = subprocess.run([sys.executable, str(BENCHMARKS / program), *arguments], check=False)
-            if done.returncode:
-                raise Broken(f"{program} {' '.join(arguments)}: status {done.returncode}")
-            if told:
-                print(f"{program} {number}: {time.monotonic() - began_s:.0f} s", flush=True)
+            for program, *arguments in programs:
+                began_s = time.monotonic()
+                done = subprocess.run([sys.executable, str(BENCHMARKS / program), *arguments], check=False)
+                if done.returncode:
+                    raise Broken(f"{program} {' '.join(arguments)}: status {done.returncode}")
+                if told:
+                    print(f"{program} {number}: {time.monotonic() - began_s:.0f} s", flush=True)
         return Outcome(rounds=rounds)
 
     return run
+
+
+def soak(minutes: float) -> Kind:
+    """Memory may grow while what is kept of live frames fills, which takes half an hour."""
+    grown = () if minutes >= _FILLED_MINUTES else ("--grown-mb", "40")
+    return Kind(measured_by(("soak.py", "--minutes", str(minutes), *grown)), rounds=1, at_once=1)
 
 
 KINDS = {
@@ -69,10 +77,14 @@ KINDS = {
     "slow": Kind(slow_again_and_again),
     "bytes": Kind(flip_again_and_again, at_once=50),
     "clock": Kind(jump_again_and_again),
-    "loris": Kind(measured_by("floods.py", "--only", "o,p,q,r"), rounds=1, at_once=1),
-    "bombs": Kind(measured_by("floods.py", "--only", "e,f,g,i"), rounds=1, at_once=1),
-    "returning": Kind(measured_by("registry.py", "--returning", "10000"), rounds=1, at_once=1),
-    "soak": Kind(measured_by("soak.py", "--minutes", "120"), rounds=1, at_once=1),
+    "loris": Kind(measured_by(("floods.py", "--loaded", "--only", "o,p,q,r")), rounds=1, at_once=1),
+    "bombs": Kind(
+        measured_by(("floods.py", "--loaded", "--only", "e,f,g,i"), ("insider_bombs.py", "--rounds", "5")),
+        rounds=1,
+        at_once=1,
+    ),
+    "returning": Kind(measured_by(("registry.py", "--returning", "10000")), rounds=1, at_once=1),
+    "soak": soak(120),
 }
 
 
@@ -88,7 +100,7 @@ def main() -> int:
     if unknown := set(chosen) - KINDS.keys():
         options.error(f"no kinds: {', '.join(sorted(unknown))}")
     if given.hours:
-        KINDS["soak"] = Kind(measured_by("soak.py", "--minutes", str(given.hours * 60)), rounds=1, at_once=1)
+        KINDS["soak"] = soak(given.hours * 60)
     whole = [go_on(name, given.rounds or KINDS[name].rounds, again=given.again) for name in chosen]
     done = {name: read_outcome(DONE / f"{name}.json") for name in KINDS}
     print(table({name: outcome for name, outcome in done.items() if outcome.rounds}))

@@ -43,7 +43,6 @@ ALLOWED = {
     "process_bind_param": "SQLAlchemy calls it",
     "self_group": "SQLAlchemy calls it",
     "executemany": "SQLAlchemy calls it",
-    "fetchall": "aiosqlite and SQLAlchemy call it",
     "emit": "logging calls it",
     "formatMessage": "logging calls it",
     "formatException": "logging calls it",

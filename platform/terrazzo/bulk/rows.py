@@ -133,9 +133,14 @@ def _check_end(rest: str) -> None:
 
 
 def _why_not_json(number: int, error: Exception, characters: int) -> str:
-    if characters > _ROW_CHARACTERS and not isinstance(error, msgspec.MsgspecError):
+    if characters > _ROW_CHARACTERS and not isinstance(error, msgspec.MsgspecError | RecursionError):
         return say("object_not_json_or_long", object=number, most=_ROW_CHARACTERS, why=error)
-    return say("json_object_wrong", object=number, why=error or say("nested_too_deeply"))
+    return say("json_object_wrong", object=number, why=_in_words(error))
+
+
+def _in_words(error: Exception) -> Exception | str:
+    """A decoder's own words, but for those that speak of the interpreter's stack."""
+    return say("nested_too_deeply") if isinstance(error, RecursionError) else error
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -161,8 +166,7 @@ def _json_lines(text: str) -> Iterator[SourceRow]:
         try:
             values = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError) as error:
-            why = error or say("nested_too_deeply")
-            raise BadParameter("rows", say("line_not_json", line=number, why=why)) from None
+            raise BadParameter("rows", say("line_not_json", line=number, why=_in_words(error))) from None
         yield _json_row(number, values)
 
 

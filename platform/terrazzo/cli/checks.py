@@ -240,11 +240,14 @@ def _samples(config: Config) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 
 async def _collect_database(config: Config) -> list[Finding]:
+    from terrazzo.database.damaged_file import DatabaseDamaged
     from terrazzo.database.database import Database
     from terrazzo.database.migration import DatabaseOutdated, DatabaseUnusable
 
     try:
         database = await Database.open(config.database.url, data_dir=config.data_dir, upgrade=False)
+    except DatabaseDamaged as error:
+        return [Finding(Level.FAIL, "database", error.found, error.advice)]
     except DatabaseOutdated as error:
         return [Finding(Level.OK, "database", f"{error.found}; the next start of the server brings it up to date")]
     except DatabaseUnusable as error:

@@ -21,10 +21,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from terrazzo.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from terrazzo.company_turns import CompanyTurns
+from terrazzo.database.damaged_file import DatabaseDamaged, is_damage, require_readable
 from terrazzo.database.fence import Fence
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
+from terrazzo.database.wal_damage import tell_damage
 from terrazzo.database.whole_statements import WholeConnection, ask_once
 from terrazzo.database.write_hold import WriteHold
 from terrazzo.errors import Unavailable
@@ -101,7 +103,9 @@ class Database:
             Fenced: another node has a newer epoch.
             DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, another version's database, or one
                 that is not as far as the fence knows that it was.
+            DatabaseDamaged: SQLite's file is.
         """
+        file = await _looked_at(url, data_dir)
         named = "" if fence is None else fence.application_name
         database = cls(_engine(url, data_dir, create=upgrade, named=named), statement_s=statement_s, fence=fence)
         try:
@@ -113,6 +117,8 @@ class Database:
                 await require_newest(database.engine)
         except (DBAPIError, OSError) as error:
             await database.close()
+            if file is not None and is_damage(getattr(error, "orig", None)):
+                raise DatabaseDamaged(file, reason_of(error)) from error
             raise DatabaseUnusable(f"database.url: {reason_of(error)}") from error
         except BaseException:
             await database.close()
@@ -322,8 +328,9 @@ async def connected(url: str, *, data_dir: Path) -> AsyncIterator[AsyncConnectio
     """A transaction on a database as it is, migrated or not; an SQLite file that isn't there is made.
 
     Raises:
-        DatabaseUnusable: it can't be reached; says why.
+        DatabaseUnusable: it can't be reached, or SQLite's file is damaged; says why.
     """
+    await _looked_at(url, data_dir)
     engine = _engine(url, data_dir, create=True)
     try:
         async with engine.begin() as connection:
@@ -403,6 +410,20 @@ def _parse_url(url: str) -> sa.URL:
     if parsed.drivername.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
         raise DatabaseUnusable("database.url: an SQLite database needs a file")
     return parsed
+
+
+async def _looked_at(url: str, data_dir: Path) -> Path | None:
+    """SQLite's file, looked at before SQLite writes to it, takes over what it can read of the log, and removes that.
+
+    None: the database is PostgreSQL's.
+    """
+    parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
+    if parsed.get_backend_name() != "sqlite":
+        return None
+    file = Path(parsed.database or "")
+    await asyncio.to_thread(tell_damage, file)
+    await asyncio.to_thread(require_readable, file)
+    return file
 
 
 def _create_private(path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.config.sections import Config
+from terrazzo.database.wal_damage import KEPT
 from terrazzo_broker.persistence.rocksdb_log import DAMAGED
 
 _CHECKED_S = 10.0  # for reading SQLite's file, a gigabyte or so
@@ -21,15 +22,16 @@ def check_damage(config: Config) -> Iterator[Finding]:
     """Logs that a start could not read to their end, and what SQLite says of its file."""
     stores = [config.store_dir] if config.store.kind == "embedded" else []
     for folder in (*stores, config.data_dir / "broker"):
-        yield from _check_log(folder / DAMAGED)
+        yield from _check_log(folder / DAMAGED, f"the log of {folder}")
     if not config.database.url:
+        yield from _check_log(config.data_dir / KEPT, f"the log of {config.data_dir / 'terrazzo.db'}")
         yield from check_sqlite(config.data_dir / "terrazzo.db", most_s=_CHECKED_S)
 
 
-def _check_log(kept: Path) -> Iterator[Finding]:
+def _check_log(kept: Path, log: str) -> Iterator[Finding]:
     if kept.exists():
         since = datetime.fromtimestamp(kept.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        found = f"at the start of {since} the log of {kept.parent} could not be read to its end; it is kept in {kept}"
+        found = f"at the start of {since} {log} could not be read to its end; it is kept in {kept}"
         advice = f"unless the power had failed just before: {_RESTORE}. Then remove that folder"
         yield Finding(Level.FAIL, "log", found, advice)
 

@@ -1,0 +1,1 @@
+"""Bombs: what is small to send and large, deep or costly to take, by those who have logged in."""

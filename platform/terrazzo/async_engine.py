@@ -222,4 +222,7 @@ async def _to_the_end(work: Coroutine[Any, Any, None], name: str) -> None:
                 raise
             cancelled = error
     if cancelled is not None:
-        raise cancelled
+        try:
+            raise cancelled
+        finally:
+            del cancelled

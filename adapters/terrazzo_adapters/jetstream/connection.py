@@ -219,7 +219,10 @@ class Connection:
             raise self._failed(subject, refused.text) from None
         if refused.code in _UNDER_WAY:  # which of them will be the last is not known yet
             raise self._failed(subject, refused.text) from None
-        raise refused
+        try:
+            raise refused
+        finally:
+            del refused
 
     def _failed(self, subject: str, reason: str) -> LogUnavailable:
         self.stats.failures += 1

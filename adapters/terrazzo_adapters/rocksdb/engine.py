@@ -329,11 +329,14 @@ class Engine:
         self._unsettled = None
         try:
             self.open()
+            is_stored = batch is not None and self._catalogue.arrival == batch.last_arrival
         except StoreUnavailable:
-            self._unsettled = batch
-            raise error from None
-        if batch is None or self._catalogue.arrival != batch.last_arrival:
-            raise error from None
+            self._unsettled, is_stored = batch, False
+        try:
+            if not is_stored:
+                raise error from None
+        finally:
+            del error  # else it would keep what wasn't stored until the collector comes
 
     def _undo_unsettled(self) -> None:
         batch = self._unsettled

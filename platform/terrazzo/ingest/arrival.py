@@ -116,7 +116,10 @@ class Arrival(msgspec.Struct):
         if self.is_decoded(index):
             payload, found = self.take_decoded(index)
             if isinstance(found, Exception):
-                raise found
+                try:
+                    raise found
+                finally:
+                    del found  # else it would keep this frame, and the payload, until the collector comes
             if isinstance(found, LongPayload):
                 return payload.lstrip(), found.points, found.stamp
             if found is not None:
@@ -132,13 +135,13 @@ class Arrival(msgspec.Struct):
         payload = self.batch.messages[index].payload
         if tag.seal is None:
             return payload
-        opened: bytes | Exception
         try:
             opened = self.open(index, tag, payload)
         except Exception as error:  # noqa: BLE001 - raised again by ``open``
-            opened = error
+            self.add_opened({index: error})
+            return b""
         self.add_opened({index: opened})
-        return b"" if isinstance(opened, Exception) else opened
+        return opened
 
     def is_opened(self, index: int) -> bool:
         """Whether a sealed payload is opened already."""
@@ -151,5 +154,8 @@ class Arrival(msgspec.Struct):
             assert tag.seal is not None
             return tag.seal.open(sealed)
         if isinstance(found, Exception):
-            raise found
+            try:
+                raise found
+            finally:
+                del found
         return found

@@ -85,7 +85,10 @@ class ReportReader:
         if found is None:  # there is no process, or it has too little memory
             return await asyncio.to_thread(take_points, body, limits)
         if isinstance(found, Reject):
-            raise found
+            try:
+                raise found
+            finally:
+                del found
         return found.points
 
     def reads(self, series: str) -> bool:
@@ -97,7 +100,10 @@ class ReportReader:
         if form.decoder:
             (found,) = await self.decoders.decode([ToDecode(form.decoder, tuple(topic.split("/")), payload)])
             if isinstance(found, Reject):
-                raise found
+                try:
+                    raise found
+                finally:
+                    del found
             return found
         return msgspec.json.encode(form.read_array(payload))
 

@@ -121,7 +121,10 @@ class RecordQuotas(msgspec.Struct, kw_only=True):
     def _refuse(self, field: str, has: int, limit: Limit, unit: str) -> None:
         error = QuotaExceeded(field, has, limit.most, unit, limit.key)
         _sparse.warning("refused: %s", error)
-        raise error
+        try:
+            raise error
+        finally:
+            del error
 
 
 @cache

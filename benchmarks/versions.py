@@ -283,10 +283,11 @@ def whole(row: Row, number: int) -> tuple[float, float]:
     return row.first(), row.second()
 
 
-def measure(row: Row, pairs: int, *, is_whole: bool) -> list[tuple[float, float]]:
-    """What the two servers cost in each pair, after one that makes caches warm and a rest."""
+def measure(row: Row, pairs: int, *, is_whole: bool, rests: bool) -> list[tuple[float, float]]:
+    """What the two servers cost in each pair, after one that makes caches warm, and a rest where they need it."""
     in_turns(row)
-    come_to_rest(row.pids)
+    if rests:
+        come_to_rest(row.pids)
     return [whole(row, number) if is_whole else in_turns(row) for number in range(pairs)]
 
 
@@ -330,9 +331,12 @@ def run(kind: str, asked: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
             sides = [Side(asked.before, Path(name) / "before", {})]
             sides.insert(1 - start % 2, Side(asked.after, Path(name) / "after", dict(asked.after_with)))
+            rested: set[int] = set()
             for row in started_rows(kind, asked, sides, stack):
                 if asked.row in row.name:
-                    costs = measure(row, len(range(start, pairs, STARTS)), is_whole=asked.whole)
+                    count, rests = len(range(start, pairs, STARTS)), not rested.issuperset(row.pids)
+                    costs = measure(row, count, is_whole=asked.whole, rests=rests)
+                    rested.update(row.pids)
                     in_order = costs if not start % 2 else [(before, after) for after, before in costs]
                     found.setdefault(row.name, []).extend(in_order)
     for row_name, all_costs in found.items():

@@ -30,7 +30,7 @@ PACKED, TEXT = msgspec.msgpack.encode(MANY), json.dumps(MANY, separators=(",", "
 async def reader(rig: Rig) -> ReportReader:
     """Its process has begun, and g1 has sent a long report in each form."""
     found = rig.services.report_reader
-    await found.decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0"), b"{}")])
+    await found.decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0", "0"), b"{}")])
     await rig.add_terminal("g1")
     await rig.services.store.append([Record("g/g1/r", AT, PACKED), Record("g/g1/r", AT + 1, TEXT)])
     return found

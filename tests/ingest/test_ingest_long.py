@@ -15,6 +15,7 @@ from test_ingest_turns import sealed_terminal
 
 from terrazzo.domain.answers import CommandAnswer, StoredAnswers, answer_record, answer_text
 from terrazzo.domain.payload import Reject, RejectKind, decode, has_many_values, take_points
+from terrazzo.domain.payloads.form import array_form
 from terrazzo.ingest.decoders import POINTS, PayloadDecoders, ToDecode
 from terrazzo.ingest.long_reports import json_of_long
 from terrazzo.ingest.sealing import Seal
@@ -52,7 +53,7 @@ SMALL = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 async def decoders() -> AsyncIterator[PayloadDecoders]:
     """Their process has begun."""
     found = PayloadDecoders()
-    await found.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0"), b"{}")])
+    await found.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0", "0"), b"{}")])
     yield found
     await found.close()
 
@@ -122,6 +123,40 @@ async def test_a_long_report_is_mapped_as_any(decoders: PayloadDecoders, named: 
     assert mapping.shaped == [{"n": 1}, take_points(GOOD[named]), {"n": 2}]
 
 
+NAMES = tuple(f"p{number}" for number in range(1_000))
+LONG_ARRAYS = {
+    "values": b"[" + b",".join(b"1e300" for _ in NAMES) + b"]",
+    "values in MessagePack": msgspec.msgpack.encode(["x" * 20] * len(NAMES)),
+    "too many values": b"[" + b"0," * 400_000 + b"0]",
+    "too many values in MessagePack": msgspec.msgpack.encode([1] * 500_000),
+    "an object": GOOD["flat"],
+    "an object with a list": BAD["the last is a list"],
+}
+
+
+@pytest.mark.parametrize("is_mapped", [True, False], ids=["mapped", "not mapped"])
+@pytest.mark.parametrize("named", LONG_ARRAYS)
+async def test_a_long_array_of_values_holds_nobody_up(decoders: PayloadDecoders, named: str, is_mapped: bool) -> None:
+    form, payload, shelf = array_form(NAMES), LONG_ARRAYS[named], Shelf()
+    its_tag = msgspec.structs.replace(tag(), form=form)
+    mapping, batch = Mapping() if is_mapped else None, batch_of(SMALL[0], payload, SMALL[1], on=its_tag)
+    async with running(shelf, decoders=decoders, mapper=mapping) as ingest, longest_turn() as longest:
+        ingest.take(batch)
+        await settled(batch)
+    assert longest.cpu_s < MOST_S
+    reason, expected = "", {}
+    try:
+        expected = dict(form.read_array(payload))
+    except Reject as error:
+        reason = str(error)
+    assert batch.refusals == ({1: 0x99} if reason else {})
+    if reason:
+        assert msgspec.msgpack.decode(shelf.records[1].body)["reason"] == reason
+    else:
+        assert shelf.records[1].body == payload
+        assert mapping is None or mapping.shaped == [{"n": 1}, expected, {"n": 2}]
+
+
 async def test_a_long_answer_of_message_pack_is_read_once_and_told_as_json(decoders: PayloadDecoders) -> None:
     answers: list[CommandAnswer] = []
     batch = Batch(*(Inbound(tag("g/t1/n"), GOOD[named], b"c" * 32) for named in ("MessagePack", "flat")))
@@ -129,7 +164,7 @@ async def test_a_long_answer_of_message_pack_is_read_once_and_told_as_json(decod
         ingest.answers.listen(answers.append)
         ingest.take(batch)
         await settled(batch)
-        texts = [answer_text(each.body, each.text) for each in answers]
+    texts = [answer_text(each.body, each.text) for each in answers]
     assert longest.cpu_s < MOST_S
     assert [json.loads(text) for text in texts] == [decode(GOOD["MessagePack"]), decode(GOOD["flat"])]
     assert answers[1].text == b"", "JSON is told as it is"

@@ -110,7 +110,7 @@ async def test_one_that_can_not_be_made_is_told_without_its_payload() -> None:
 async def test_a_megabyte_holds_nobody_up() -> None:
     stand, decoders = Stand(), PayloadDecoders()
     stand.long._json_of = lambda body: json_of_long(decoders, body)
-    await decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0"), b"{}")])
+    await decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0", "0"), b"{}")])
     one, told = stand.reader(1), asyncio.Event()
     stand.hub.attach(type("Sender", (), {"mark": lambda _, feed: told.set() if one.is_behind else None})())
     async with stand.working(), longest_turn() as longest:

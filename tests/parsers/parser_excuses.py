@@ -54,7 +54,6 @@ EXCUSED: dict[str, str] = {
     "terrazzo.expressions.parser:Parser.parse": "is what parse runs, which is in the table",
     "terrazzo.files.library:parse_types": _OPERATOR,
     "terrazzo.ingest.long_reports:read_long": "has ``read_points`` read it, which is in the table, in its process",
-    "terrazzo.ingest.report_reader:*": "hands stored bodies to PayloadForm.read_array, which is in the table",
     "terrazzo.ingest.report_tag:Opener.open": "is abstract",
     "terrazzo.ingest.report_tag:RefusedSeal.open": "looks at nothing",
     "terrazzo.ingest.sealing:Seal.seal": "seals a payload without a look into it",

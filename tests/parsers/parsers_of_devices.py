@@ -100,7 +100,8 @@ def _packet(data: bytes) -> object:
 
 def _payload(data: bytes) -> object:
     limits = PointLimits()
-    apart = msgspec.msgpack.decode(read_points(data, limits.name_chars, limits.points, limits.text_chars, 1))
+    asked = tuple(map(str, (limits.name_chars, limits.points, limits.text_chars, 1, 0)))
+    apart = msgspec.msgpack.decode(read_points(data, asked))
     assert has_many_values(data) or len(apart[1]) < 10
     points = flatten(decode(data))
     assert take_points(data).keys() == points.keys()

@@ -24,7 +24,7 @@ async def test_a_long_report_is_replayed_as_any_and_read_elsewhere(stand: Stand)
 
 async def test_it_holds_nobody_up(stand: Stand) -> None:
     reader = stand.platform.messaging.reader
-    await reader.decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0"), b"{}")])
+    await reader.decoders.decode([ToDecode(POINTS, ("1024", "20000", "4096", "0", "0"), b"{}")])
     subject = stand.platform.parts.replays._parts.live.subject(1)
     assert subject is not None
     rerun = Rerun(subject.catalogue, 1)

@@ -39,6 +39,7 @@ export const TASK_NAMES: Readonly<Record<string, string>> = {
   "lease of this front": "本前端租约",
   "leases of fronts": "前端租约",
   "live frames": "实时数据",
+  "live reports": "实时长报文",
   "live sweep": "实时清理",
   "mapping plans {n}": "映射编译 {n}",
   "mapping rows": "映射行",

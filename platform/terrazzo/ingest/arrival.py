@@ -104,8 +104,8 @@ class Arrival(msgspec.Struct):
             return True
         if tag.seal is not None and tag.seal.is_slow and not self.is_opened(index):
             self.waits = True
-        elif tag.form is not None:
-            self.undecoded = bool(tag.form.decoder)
+        elif tag.form is not None and tag.form.decoder:
+            self.undecoded = True
         else:
             self.undecoded = has_many_values(self.opened_of(index, tag))
         return not (self.waits or self.undecoded)

@@ -5,8 +5,8 @@ answer. From its standard input it reads requests, to its standard output it wri
 bytes, big-endian) and that many bytes of MessagePack: ``[name, topic, payload]``, and ``[done, found]`` with a JSON
 object of points or, where it is not done, the reason. It ends with its input.
 
-Without a name it reads the points of a long payload itself (see ``read_points``): the topic is ``PointLimits`` and
-whether anything maps the points, ``found`` is MessagePack. With a space as the name ``found`` is a stored body as JSON.
+Without a name it reads the points of a long payload itself: the topic is what ``read_points`` is asked, ``found`` is
+MessagePack. With a space as the name ``found`` is a stored body as JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DecoderHost:
     def answer(self, name: str, topic: tuple[str, ...], payload: bytes) -> tuple[bool, bytes]:
         """Whether a payload was decoded, and its points as JSON or the reason."""
         if not name.strip():
-            return _make_or_fail(json_of_body if name else read_points, payload, topic)
+            return _make_or_fail(json_of_body, payload) if name else _make_or_fail(read_points, payload, topic)
         decode = self._loaded.get(name)
         if decode is None:
             decode = self._loaded[name] = load_decoder(name)
@@ -76,9 +76,9 @@ class DecoderHost:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _make_or_fail(make: Callable[..., bytes], payload: bytes, topic: tuple[str, ...]) -> tuple[bool, bytes]:
+def _make_or_fail(make: Callable[..., bytes], *given: Any) -> tuple[bool, bytes]:
     try:
-        return True, make(payload, *map(int, topic))
+        return True, make(*given)
     except BaseException as error:  # noqa: BLE001 - too little memory, say: then whoever asks reads it
         return False, type(error).__name__.encode()
 
@@ -90,17 +90,21 @@ def json_of_body(body: bytes) -> bytes:
     return msgspec.json.encode(json_payload(body))
 
 
-def read_points(
-    payload: bytes, name_chars: int, points: int, text_chars: int, is_mapped: int, is_told: int = 0
-) -> bytes:
+def read_points(payload: bytes, asked: tuple[str, ...]) -> bytes:
     """``[Time, pieces, fault, text]``: the points in maps of some each, flat; a fault is the kind of a reject and its
-    reason, also as code and parameters; the text is all of it as JSON, where it is told."""
+    reason, also as code and parameters; the text is all of it as JSON, where it is told.
+
+    ``asked``: the most characters of a name, points, and characters of a text; whether the points are mapped, and told
+    (1 or 0); and then the names of the values, where the payload may be an array.
+    """
     from terrazzo.domain.payload import PointLimits, Reject, check_nested, decode, flatten, shorten
+    from terrazzo.domain.payloads.form import array_form
     from terrazzo.reasons import reason_of, told_by
 
+    (name_chars, points, text_chars, is_mapped, is_told), names = map(int, asked[:5]), asked[5:]
     limits, encode = PointLimits(name_chars=name_chars, points=points, text_chars=text_chars), msgspec.msgpack.encode
     try:
-        found = decode(payload)
+        found = array_form(names).read_array(payload) if names else decode(payload)
         check_nested(found, limits)
         flat = list(shorten(flatten(found, limits), limits).items()) if is_mapped else []
     except Reject as error:

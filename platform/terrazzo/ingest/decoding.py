@@ -77,7 +77,7 @@ class DecodingQueue:
     async def _decode_piece(self, arrival: Arrival) -> bool:
         """Whether any of the next payloads is good."""
         first = arrival.batch.messages[arrival.next].tag
-        if first.form is None:
+        if first.form is None or not first.form.decoder:
             return await self._read_long(arrival, arrival.opened_of(arrival.next, first))
         done = piece_of(arrival)
         asked = {index: each for index, each in done.items() if isinstance(each, ToDecode)}
@@ -89,10 +89,13 @@ class DecodingQueue:
         return any(isinstance(each, bytes) for each in found)
 
     async def _read_long(self, arrival: Arrival, payload: bytes) -> bool:
-        """Whether the next payload, which is a long object of points, is good."""
+        """Whether the next payload, which is a long object of points, or an array of values, is good."""
         message, is_mapped = arrival.batch.messages[arrival.next], arrival.is_mapped
         is_told = bool(message.correlation_data) and message.tag.answers and is_pack(payload)  # JSON is told as it is
-        found = await read_long(self._decoders, payload, self._limits, is_mapped=is_mapped, is_told=is_told)
+        names = () if message.tag.form is None else message.tag.form.names
+        found = await read_long(
+            self._decoders, payload, self._limits, is_mapped=is_mapped, is_told=is_told, names=names
+        )
         arrival.decoded = {arrival.next: DecodedPayload(payload, found)}
         return not isinstance(found, Exception)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,18 +21,25 @@ _decode_points = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 async def read_long(
-    decoders: PayloadDecoders, payload: bytes, limits: PointLimits, *, is_mapped: bool, is_told: bool = False
+    decoders: PayloadDecoders,
+    payload: bytes,
+    limits: PointLimits,
+    *,
+    is_mapped: bool,
+    is_told: bool = False,
+    names: Sequence[str] = (),
 ) -> LongPayload | Reject | None:
     """What a long payload says, or what is wrong with it; None where the process could not read it.
 
     Args:
-        is_told: has it say all of the payload as JSON, too.
+        is_told: has it say all of the points as JSON, too.
+        names: of the values, where the payload may be an array.
 
     Raises:
         OSError: the process can't be started.
     """
     asked = map(str, (limits.name_chars, limits.points, limits.text_chars, int(is_mapped), int(is_told)))
-    (answer,) = await decoders.decode([ToDecode(POINTS, tuple(asked), payload)])
+    (answer,) = await decoders.decode([ToDecode(POINTS, (*asked, *names), payload)])
     return None if isinstance(answer, Reject) else await _taken_up(answer)
 
 

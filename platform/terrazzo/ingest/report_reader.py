@@ -46,7 +46,7 @@ class ReportReader:
             form = forms.get(record.series)
             raw = None if form is None else raw_payload(record.body)
             if form is not None and raw is None and form.names and record.body[:1] != b"{":
-                found[index] = replace(record, body=_read_array(form, record.body))
+                found[index] = replace(record, body=await self._read_array(form, record.body))
             elif form is not None and raw is not None and form.decoder:
                 waiting[index] = ToDecode(form.decoder, tuple(topic_of(record.series).split("/")), raw)
             if len(waiting) == _AT_ONCE:
@@ -105,7 +105,27 @@ class ReportReader:
                 finally:
                     del found
             return found
-        return msgspec.json.encode(form.read_array(payload))
+        if has_many_values(payload):
+            return await self._read_long_array(form, payload)
+        return _points_of(form, payload)
+
+    async def _read_array(self, form: PayloadForm, body: bytes) -> bytes:
+        """The points as JSON; the body itself where it can't be read so."""
+        try:
+            return await self._read_long_array(form, body) if has_many_values(body) else _points_of(form, body)
+        except Reject:
+            return body
+
+    async def _read_long_array(self, form: PayloadForm, body: bytes) -> bytes:
+        found = await read_long(self.decoders, body, DEFAULT_LIMITS, is_mapped=False, is_told=True, names=form.names)
+        if found is None:  # the process has too little memory
+            return await asyncio.to_thread(_points_of, form, body)
+        if isinstance(found, Reject):
+            try:
+                raise found
+            finally:
+                del found
+        return found.points.text
 
     async def _decode(self, waiting: dict[int, ToDecode], found: list[Record]) -> None:
         decoded = await self.decoders.decode(list(waiting.values())) if waiting else []
@@ -132,8 +152,5 @@ class ReportReader:
         return form if form is not None and channel in form.channels else None
 
 
-def _read_array(form: PayloadForm, body: bytes) -> bytes:
-    try:
-        return msgspec.json.encode(form.read_array(body))
-    except Reject:
-        return body
+def _points_of(form: PayloadForm, body: bytes) -> bytes:
+    return msgspec.json.encode(form.read_array(body))

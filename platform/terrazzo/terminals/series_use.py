@@ -143,8 +143,9 @@ class SeriesUse:
         for company_id in full - before:
             self.stats.filled += 1
             figures = self.figures(company_id)
-            told = "company %d has %d MiB of time series, and may have %d (%s): its terminals are not read until it has"
-            self._sparse_log.warning(f"{told} less", company_id, figures.bytes >> 20, figures.most >> 20, figures.key)
+            has, most = figures.bytes >> 20, figures.most >> 20
+            told = "company %d has %d MiB of time series, as much as it may (%d, %s): its terminals are not read now"
+            self._sparse_log.warning(told, company_id, has, most, figures.key)
         self.changes.tell(full)
 
     async def count(self) -> None:

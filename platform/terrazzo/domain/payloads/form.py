@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -67,6 +68,11 @@ class PayloadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Reject(RejectKind.SHAPE, say("array_length", values=len(values), names=len(self.names)))
         points = {name: value for name, value in zip(self.names, values, strict=True) if name}
         return decode(_encoded(points))
+
+
+def array_form(names: Sequence[str]) -> PayloadForm:
+    """The form of arrays whose values have these names."""
+    return PayloadForm(format=_ARRAY, names=tuple(names))
 
 
 def parse_payload_form(value: Any) -> PayloadForm | None:

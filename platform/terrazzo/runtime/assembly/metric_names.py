@@ -60,8 +60,7 @@ BROKER = {
     "terrazzo_broker_accepted_total": Figure("accepted", "Sockets accepted by the MQTT listeners"),
     "terrazzo_broker_connects_total": Figure("connects", "Logins (CONNECT) accepted"),
     "terrazzo_broker_connects_refused_total": Figure(
-        "connects_refused",
-        "Logins (CONNECT) refused, for whatever reason",
+        "connects_refused", "Logins (CONNECT) refused, for whatever reason"
     ),
     "terrazzo_broker_takeovers_total": Figure("takeovers", "Connections ended because their client id logged in again"),
     "terrazzo_broker_messages_in_qos0_total": Figure("messages_in_qos0", "Publishes received at QoS 0"),
@@ -71,8 +70,7 @@ BROKER = {
     "terrazzo_broker_messages_taken_total": Figure("messages_taken", "Publishes handed to the ingest to be stored"),
     "terrazzo_broker_publishes_refused_total": Figure("publishes_refused", "Publishes that the client had no right to"),
     "terrazzo_broker_subscribes_refused_total": Figure(
-        "subscribes_refused",
-        "Subscriptions that the client had no right to",
+        "subscribes_refused", "Subscriptions that the client had no right to"
     ),
     "terrazzo_broker_subscriptions": Figure("subscriptions", "Subscriptions that exist now"),
     "terrazzo_broker_bytes_in_total": Figure("bytes_in", "Bytes received from MQTT clients"),

@@ -157,6 +157,7 @@ async def test_a_long_array_of_values_holds_nobody_up(decoders: PayloadDecoders,
         assert mapping is None or mapping.shaped == [{"n": 1}, expected, {"n": 2}]
 
 
+@pytest.mark.long_turns("it reads what was told, and what should be, four times 75,000 points")
 async def test_a_long_answer_of_message_pack_is_read_once_and_told_as_json(decoders: PayloadDecoders) -> None:
     answers: list[CommandAnswer] = []
     batch = Batch(*(Inbound(tag("g/t1/n"), GOOD[named], b"c" * 32) for named in ("MessagePack", "flat")))

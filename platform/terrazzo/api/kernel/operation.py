@@ -23,23 +23,8 @@ from terrazzo.ports.at_work import Work
 
 _READS = "get_"  # what is called so reads, whoever may ask for it
 
-_FREES = (
-    "abort",
-    "cancel",
-    "clear",
-    "close",
-    "delete",
-    "disable",
-    "discard",
-    "end",
-    "kick",
-    "logout",
-    "pause",
-    "put_out",
-    "recall",
-    "remove",
-    "stop",
-    "unsubscribe",
+_FREES = tuple(
+    "abort cancel clear close delete disable discard end kick logout pause put_out recall remove stop unsubscribe".split()
 )
 """How names of actions begin that free what a company has, or end what makes more of it."""
 

@@ -23,10 +23,25 @@ from terrazzo.ports.at_work import Work
 
 _READS = "get_"  # what is called so reads, whoever may ask for it
 
-_FREES = tuple(
-    "abort cancel clear close delete disable discard end kick logout pause put_out recall remove stop unsubscribe".split()
+_FREES = (
+    "abort",
+    "cancel",
+    "clear",
+    "clos",
+    "delete",
+    "disable",
+    "discard",
+    "end",
+    "kick",
+    "logo",
+    "pause",
+    "put_out",
+    "recall",
+    "remove",
+    "stop",
+    "unsub",
 )
-"""How names of actions begin that free what a company has, or end what makes more of it."""
+"""How names of actions begin, as far as tells them from others, that free what a company has or end what makes more."""
 
 _FINDS = ("_item", "_list", "getItem", "getList")  # how names end by which one finds what to delete
 _HISTORY = ("grid", "mosaic")  # of which nothing is deleted

@@ -71,7 +71,7 @@ async def test_idle_is_who_has_nothing_under_way_for_so_long() -> None:
     loop = asyncio.get_running_loop()
     idle: list[float] = []
     clock = IdleClock(0.05, lambda: idle.append(loop.time()))
-    clock.hold()
+    clock.is_held = True
     await asyncio.sleep(0.2)  # the clock is what this is about
     assert idle == []
     clock.restart()

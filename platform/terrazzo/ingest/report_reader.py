@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
-from terrazzo.domain.payload import DEFAULT_LIMITS, PointLimits, Points, Reject, has_many_values, take_points
+from terrazzo.domain.payload import (
+    DEFAULT_LIMITS,
+    MANY_BYTES,
+    PointLimits,
+    Points,
+    Reject,
+    has_many_values,
+    take_points,
+)
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.payloads.stored import raw_payload
 from terrazzo.domain.registry import Registry
@@ -18,6 +27,7 @@ from terrazzo.ingest.long_reports import is_long_pack, json_of_long, read_long
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Record
 
+_body_of = attrgetter("body")
 _AT_ONCE = 64  # payloads that are decoded before others have their turn
 
 
@@ -60,7 +70,7 @@ class ReportReader:
         Raises:
             Throttled: too much of the company waits for the decoders.
         """
-        if not any(is_long_pack(record.body) for record in records):
+        if max(map(len, map(_body_of, records)), default=0) <= MANY_BYTES:
             return records
         found = []
         for record in records:

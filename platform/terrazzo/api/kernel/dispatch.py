@@ -36,7 +36,7 @@ from terrazzo.api.kernel.long_lists import (
     is_long,
     long_parts,
 )
-from terrazzo.api.kernel.long_requests.values import takes_long, turn_by_turn
+from terrazzo.api.kernel.long_requests.values import SHORT, takes_long, turn_by_turn
 from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.schema_faults import schema_fault
@@ -296,10 +296,11 @@ class Gateway:
         if columns is not None:
             is_series = asked.operation.is_series
             reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
-        if head.strict or takes_long(asked.body):
-            decode = partial(self._validator.steps_from_json, asked.operation, asked.body, strict=head.strict)
+        body = asked.body
+        if head.strict or (len(body) > SHORT and takes_long(body)):
+            decode = partial(self._validator.steps_from_json, asked.operation, body, strict=head.strict)
         else:
-            decode = partial(self._validator.from_json, asked.operation, asked.body)
+            decode = partial(self._validator.from_json, asked.operation, body)
         return self._performer.perform(asked.operation, caller, decode, reply)
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, field: str, reason: str, *, status: int = 200) -> Answer:

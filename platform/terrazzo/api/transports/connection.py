@@ -291,20 +291,26 @@ class HttpConnection(asyncio.Protocol):
         """Answers requests that aiohttp doesn't see, for as long as the connection has more of them: a task for each
         would be a twelfth of what a short one costs.
         """
+        address, is_proxied, answer = self._address, self.is_proxied, heads.answer
         try:
             while (asked := self._asked) is not None:
-                idle.hold()
+                idle.is_held = True
                 known, body = asked
                 try:
-                    if self.is_proxied or known.forwarded_for:
+                    if is_proxied or known.forwarded_for:
                         await self._answer_client(heads, known, body)
                     else:
-                        caller = Caller(self._address, known.token, slot=self._own_slot)
-                        writable = self._write(await heads.answer(body, caller, known.action))
+                        caller = Caller(address, known.token, slot=self._own_slot)
+                        writable = self._write(await answer(body, caller, known.action))
                         if writable is not None:
                             await writable.wait()
                 finally:
-                    self._end_asked(idle)
+                    self._asked = None
+                    if self._request_slot is not None:
+                        self._leave_request()
+                    idle.restart()
+                    if self._held or self._is_closing:
+                        self._go_on()  # what came early is next
                 if self._asked is None and self._heads is not None:
                     self._waiting = idle.loop.create_future()
                     await self._waiting
@@ -312,15 +318,6 @@ class HttpConnection(asyncio.Protocol):
             pass  # the peer is gone, and with it whoever would want to know
         finally:
             self._answering = self._waiting = None
-
-    def _end_asked(self, idle: IdleClock) -> None:
-        """The request was answered, or nobody waits for that any more; what came early is next."""
-        self._asked = None
-        if self._request_slot is not None:
-            self._leave_request()
-        idle.restart()
-        if self._held or self._is_closing:
-            self._go_on()
 
     def _stop_waiting(self) -> None:
         """No further request comes to the task that answers them."""
@@ -376,7 +373,7 @@ class HttpConnection(asyncio.Protocol):
         self._bounds.end_head()
         self._stop_head_timer()
         if self._idle is not None:
-            self._idle.hold()
+            self._idle.is_held = True
 
     def on_answered(self, request: web.BaseRequest, *, stays: bool) -> None:
         """The answer has been written, after which the connection stays or not."""

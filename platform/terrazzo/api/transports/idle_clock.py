@@ -9,34 +9,26 @@ from collections.abc import Callable
 class IdleClock:
     """Calls back once when nothing was under way for ``timeout_s``. One timer, which looks again when it was early.
 
-    ``loop``: that the connection is on, for whoever would have to ask the system for it.
+    ``loop``: that the connection is on, for whoever would have to ask the system for it. ``is_held``: a request is
+    under way; whoever begins one sets it, ``restart`` ends it.
 
     Args:
         on_idle: closes the connection.
     """
 
-    __slots__ = ("_on_idle", "_since_s", "_timeout_s", "_timer", "_under_way", "loop")
+    __slots__ = ("_on_idle", "_since_s", "_timeout_s", "_timer", "is_held", "loop")
 
     def __init__(self, timeout_s: float, on_idle: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
         self._on_idle = on_idle
         self.loop = asyncio.get_running_loop()
-        self._under_way = False
+        self.is_held = False
         self._since_s = self.loop.time()
         self._timer: asyncio.TimerHandle | None = self.loop.call_later(timeout_s, self._look)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether a request is under way."""
-        return self._under_way
-
-    def hold(self) -> None:
-        """A request is under way."""
-        self._under_way = True
-
     def restart(self) -> None:
         """None is, from now on."""
-        self._under_way = False
+        self.is_held = False
         self._since_s = self.loop.time()
 
     def stop(self) -> None:
@@ -47,7 +39,7 @@ class IdleClock:
 
     def _look(self) -> None:
         now_s = self.loop.time()
-        due_s = (now_s if self._under_way else self._since_s) + self._timeout_s
+        due_s = (now_s if self.is_held else self._since_s) + self._timeout_s
         if now_s < due_s:
             self._timer = self.loop.call_at(due_s, self._look)
         else:

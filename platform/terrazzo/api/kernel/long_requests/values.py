@@ -12,7 +12,7 @@ numbers (see ``takes_long``)."""
 MOST_VALUES = 30_000
 """Of one field, unless ``limits.field_values`` says otherwise: they are read in some 4 ms, whatever they are."""
 
-_SHORT = 1_000  # characters, which are read in a millisecond or two, whatever they are
+SHORT = 1_000  # characters, which are read in a millisecond or two, whatever they are
 _TEXTS_AT_ONCE = 1_000
 _EXTREME_VALUES = 200  # what such a number costs, of some 10 us: msgspec reads it digit by digit beyond 1e288
 _PIECE = 64 * 1024
@@ -21,7 +21,7 @@ _OF_VALUES = (b"[", b"{", b"\\")  # how a text begins that is JSON itself, perha
 
 def takes_long(text: str | bytes) -> bool:
     """Whether a request, or a field of one, is read in turns of the loop, and what is in it is counted before."""
-    if len(text) > LONG or len(text) <= _SHORT:
+    if len(text) > LONG or len(text) <= SHORT:
         return len(text) > LONG
     return has_many_extremes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
 

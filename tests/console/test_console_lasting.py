@@ -118,3 +118,29 @@ def test_what_happens_before_a_page_is_subscribed_is_shown(platform: Platform, b
     tab.page.locator(".legend b", has_text="7000").first.wait_for()
     assert tab.complaints() == []
     tab.page.context.close()
+
+
+_HIDDEN = """
+window.isHidden = false;
+Object.defineProperty(Document.prototype, "hidden", { get: () => window.isHidden });
+window.look = (isHidden) => {
+  window.isHidden = isHidden;
+  document.dispatchEvent(new Event("visibilitychange"));
+};
+"""
+
+
+def test_what_happens_while_nobody_looks_is_there_when_somebody_does(platform: Platform, browser: Browser) -> None:
+    tab = open_tab(browser, platform.url)
+    tab.page.add_init_script(_HIDDEN)
+    tab.open()
+    tab.login("admin", PASSWORD)
+    tab.open("#/terminals")
+    tab.settle()
+    tab.run("look(true)")
+    platform.add_terminal("seen-late", platform.add_config("late"))
+    tab.page.wait_for_timeout(7_000)  # the page reads again after a moment, which is what this is about: not now
+    assert tab.page.get_by_text("seen-late").count() == 0
+    tab.run("look(false)")
+    tab.page.get_by_text("seen-late").first.wait_for()
+    tab.page.context.close()

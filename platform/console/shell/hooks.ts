@@ -101,17 +101,29 @@ export function useLive(wanted: Wanted | null, onFrame: (frame: Frame) => void, 
   }, [key]);
 }
 
-/** Calls at most once each `ms`, the last time too; what happens often is read again seldom. */
+/** Calls at most once each `ms`, the last time too; what happens often is read again seldom, and while nobody looks when somebody does. */
 export function useSeldom(work: () => void, ms: number): () => void {
   const latest = useRef(work);
   latest.current = work;
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  const isLate = useRef(false); // something happened while the page was not looked at
+  const call = (): void => {
+    timer.current = undefined;
+    isLate.current = document.hidden;
+    if (!document.hidden) latest.current();
+  };
+  useEffect(() => {
+    const look = (): void => {
+      if (isLate.current) call();
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      clearTimeout(timer.current);
+    };
+  }, []);
   return () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      if (!document.hidden) latest.current();
-    }, ms);
+    timer.current ??= setTimeout(call, ms);
   };
 }
 

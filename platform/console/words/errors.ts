@@ -50,7 +50,7 @@ export function explain(error: unknown): Told {
     case 10404:
       return { what: t(w.missing, { info }), todo: t(w.missingDo) };
   }
-  if (error.status === 503 && FULL.test(info)) return { what: t(w.unstored, { info }), todo: t(w.unstoredDo) };
+  if (error.status === 503 && FULL.test(error.info)) return { what: t(w.unstored, { info }), todo: t(w.unstoredDo) };
   if (error.status === 503 || error.status === 429) return { what: t(w.busy, { info }), todo: t(w.busyDo) };
   return { what: t(w.inside, { info }), todo: t(w.insideDo) };
 }

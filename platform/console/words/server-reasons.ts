@@ -251,6 +251,8 @@ export const REASONS: Readonly<Record<string, string>> = {
   is_empty: "为空",
   file_too_large: "超过 {most} 字节（limits.file_bytes）",
   file_content_missing: "平台磁盘上缺少 {uid} 的内容",
+  file_no_space: "平台磁盘空间已满；未保留任何内容",
+  file_disk_fails: "平台磁盘故障：{why}；未保留任何内容",
   file_in_use: "{uid} 正被 {entity} {user} 使用",
   object_not_json_or_long: "对象 {object}：不是 JSON，或超过 {most} 个字符：{why}",
   json_object_wrong: "不是对象的 JSON 数组：对象 {object}：{why}",

@@ -161,5 +161,5 @@ def _sync(file: BinaryIO) -> None:
 
 def _why(error: OSError) -> str:
     if error.errno in _FULL:
-        return "file: no space is left on the platform's disk; nothing was kept"
-    return f"file: the platform's disk fails: {error.strerror or error}; nothing was kept"
+        return say("file_no_space")
+    return say("file_disk_fails", why=error.strerror or error)

@@ -48,6 +48,8 @@ SENTENCES = {
     "is_empty": "is empty",
     "file_too_large": "longer than {most} bytes (limits.file_bytes)",
     "file_content_missing": "uid: the content of {uid} is missing on the platform's disk",
+    "file_no_space": "file: no space is left on the platform's disk; nothing was kept",
+    "file_disk_fails": "file: the platform's disk fails: {why}; nothing was kept",
     "file_in_use": "uid: {uid} is in use by {entity} {user}",
     "object_not_json_or_long": "object {object}: not JSON, or longer than {most:,} characters: {why}",
     "json_object_wrong": "not a JSON array of objects: object {object}: {why}",

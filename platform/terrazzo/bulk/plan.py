@@ -256,7 +256,7 @@ def _named_terminals(sources: Sequence[SourceRow]) -> Iterator[int | str]:
     for source in sources:
         keys = read_key_list(source.values.get(_TERMINALS))
         if isinstance(keys, str):
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, RecursionError):  # a row that is too deep is told later
                 keys = msgspec.json.decode(keys)
         if isinstance(keys, list):
             yield from (key for key in keys if isinstance(key, str | int) and not isinstance(key, bool))

@@ -45,8 +45,8 @@ _PLAIN = (".png", ".ico")  # compressed by themselves
 _OF_PARTS = {
     "Content-Security-Policy": "default-src 'none'",  # by itself one is nothing but text: the page's policy holds in it
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
+    "Server": "Terrazzo",  # else aiohttp's, which is longer, with versions
 }
 
 
@@ -57,7 +57,8 @@ def policy_with(map_tiles: str) -> str:
 
 
 def _of_pages(policy: str) -> dict[str, str]:
-    return _OF_PARTS | {"Content-Security-Policy": policy, "Cross-Origin-Opener-Policy": "same-origin"}
+    of_page = {"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"}
+    return _OF_PARTS | {"Content-Security-Policy": policy} | of_page
 
 
 class ConsoleFile(msgspec.Struct, frozen=True):

@@ -1,7 +1,6 @@
 /** The page's one gateway and one live connection, and the session behind both. */
 import { computed, signal } from "@preact/signals";
 import { type Action, type Columns, type Fields, Gateway, GatewayError, type Importable, type ImportOptions, Live, type LiveState, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "terrazzo-client";
-import { WallFeed } from "./wall-feed.ts";
 import { clock } from "./clock.ts";
 import { work } from "./work.ts";
 
@@ -57,11 +56,11 @@ export function isWall(): boolean {
 }
 
 /** From here on the page shows what a wall's link shows. */
-export function enterWall(key: string): void {
+export function enterWall(key: string, follow: (gateway: Gateway, onTry: (error: unknown) => void) => Pick<Live, "subscribe">): void {
   wallKey = key;
   plain = new Gateway({ token: key });
   const onTry = (error: unknown): void => void (isReachable.value = !(error instanceof Unreachable));
-  const feed = new WallFeed(plain, { onTry });
+  const feed = follow(plain, onTry);
   live = { subscribe: (wanted, listener) => feed.subscribe(wanted, listener), settled: () => Promise.resolve(), prepare: () => undefined, retry: () => undefined, restart: () => undefined };
 }
 

@@ -6,6 +6,7 @@ import { PageView, useRotation } from "../dashboards/view.tsx";
 import { wallNames } from "../dashboards/values.ts";
 import { Empty, Name, Problem } from "../parts/basics.tsx";
 import { call, enterWall, isLost, isOutdated, lookForUpgrade } from "../shell/api.ts";
+import { WallFeed } from "../shell/wall-feed.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
@@ -29,7 +30,7 @@ export function WallPage() {
   const key = query.get("key") ?? "";
   const [isReady, setReady] = useState(false);
   useEffect(() => {
-    enterWall(key);
+    enterWall(key, (gateway, onTry) => new WallFeed(gateway, { onTry }));
     setReady(true);
   }, [key]);
   return (

@@ -210,6 +210,8 @@ def test_objects_with_their_lists(chief: Client, config_uid: str) -> None:
     assert {record["mapping_id"] for record in found} == {"plain-map"}
     with pytest.raises(ActionError, match="row 1, column terminal_list: no terminal 'o9'"):
         chief.call("import_objects", rows=[{"name": "X", "mapping_id": "Plain", "terminal_list": "o1,o9"}])
+    with pytest.raises(ActionError, match="row 1, column terminal_list: nested too deeply"):
+        chief.call("import_objects", rows=[{"name": "X", "mapping_id": "Plain", "terminal_list": "[" * 5_000}])
 
 
 def test_objects_of_a_file_may_name_each_other(chief: Client) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from replay_stand import PLAIN, RICH, Stand
+from replay_stand import PLAIN, RICH, T0, Stand
 
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.mapping.replay import replacement
 from terrazzo.mapping.replay.run import Disturbed, _Attempt
+from turns_of_loop import longest_turn
 
 SECONDS = 200
 REPORTS = [
@@ -32,12 +33,14 @@ class Transactions:
         self.rows: list[int] = []
         self._now = 0
         engine = stand.database.engine.sync_engine
-        sa.event.listen(engine, "before_cursor_execute", self._on_execute)
+        sa.event.listen(engine, "after_cursor_execute", self._on_execute)
         sa.event.listen(engine, "commit", self._on_commit)
 
-    def _on_execute(self, _connection: Any, _cursor: Any, statement: str, given: Any, _of: Any, many: bool) -> None:
+    def _on_execute(self, _connection: Any, cursor: Any, statement: str, given: Any, _of: Any, many: bool) -> None:
         if statement.startswith(("UPDATE event ", "UPDATE label ")):
             self._now += len(given) if many else 1
+        elif statement.startswith(("DELETE FROM event ", "DELETE FROM label ")):
+            self._now += cursor.rowcount
 
     def _on_commit(self, _connection: Any) -> None:
         if self._now:
@@ -151,3 +154,46 @@ async def test_one_label_with_many_openings_is_replaced_in_parts(stand: Stand, m
     assert len(transactions.rows) >= 6
     assert max(transactions.rows) <= 5
     assert (row["labels_before"], row["labels_after"]) == (30, 30)
+
+
+async def flapped(stand: Stand, count: int) -> dict[str, Any]:
+    """A label that is open from 0 to 90 s, as a row says; others say that it flapped meanwhile. Returns the first."""
+    await stand.report((0, "t2", {"RUN": 1}), (90, "t2", {"RUN": 0}))
+    (row,) = [each for each in await stand.rows(LABEL) if each["code"] == "RUN"]
+    flaps = [row | {"opened_at": T0 + at * 1_000, "close_at": T0 + at * 1_000 + 500} for at in range(1, count + 1)]
+    for each in flaps:
+        del each["id"]
+    async with stand.database.writing() as connection:
+        await connection.execute(sa.insert(LABEL), flaps)
+    return row
+
+
+@pytest.mark.parametrize("end_s", [None, 50, 100])
+async def test_a_label_with_many_rows_and_few_openings_is_replaced_some_rows_at_a_time(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, end_s: float | None
+) -> None:
+    """200,000 rows that went at once held the only writer, and the loop, for seconds."""
+    monkeypatch.setattr(replacement, "_SLICE", 4)
+    row = await flapped(stand, 40)
+    async with stand.database.writing() as connection:  # somebody closed one of them by hand
+        await connection.execute(LABEL.update().where(LABEL.c.id == row["id"] + 20).values(by_hand=1))
+    said = await stand.replay(-10, end_s, dry_run=True)
+    transactions = Transactions(stand)
+    done = await stand.replay(-10, end_s)
+    assert max(transactions.rows) <= 5
+    assert sum(transactions.rows) >= 39
+    counts = ("labels_before", "labels_after")
+    assert [said[name] for name in counts] == [done[name] for name in counts]
+    inside = [each for each in await stand.labels() if end_s is None or each[1] <= end_s]
+    assert (done["labels_before"], done["labels_after"]) == (41, len(inside))
+    again = await stand.replay(-10, end_s)
+    assert again["labels_after"] == again["labels_before"] == done["labels_after"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_many_rows_of_a_label_hold_nobody_up(stand: Stand, dry_run: bool) -> None:
+    await flapped(stand, 20_000)
+    async with longest_turn() as longest:
+        row = await stand.replay(-10, None, dry_run=dry_run)
+    assert (row["labels_before"], row["labels_after"]) == (20_001, 1)
+    assert longest.cpu_s < 0.05

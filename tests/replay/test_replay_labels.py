@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.mapping.effects import LabelOpened
-from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, divided, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import (
+    Changes,
+    Interval,
+    Range,
+    divided,
+    is_outdated,
+    merge_labels,
+    openings,
+    still_open,
+)
 
 Row = dict[str, Any]
 
@@ -107,20 +116,10 @@ def disjoint(draw: Any) -> list[tuple[int, int | None]]:
 def test_any_replay_is_idempotent_leaves_the_outside_and_never_overlaps(
     known: list[tuple[int, int | None]], replayed: list[tuple[int, int | None]], to_now: bool, hands: set[int]
 ) -> None:
-    span = NOW if to_now else PAST
-    end = 10**6 if to_now else 200
-    rows = [
-        row(opened, closed, number=number, by_hand=int(closed is not None and number in hands))
-        for number, (opened, closed) in enumerate(known)
-    ]
-    intervals = [
-        found(opened, None if closed is None or closed > end else closed)
-        for opened, closed in replayed
-        if opened <= end and (closed is None or closed >= 100)
-    ]
-    asked = [each for each in rows if each["by_hand"] or _reaches(each, span)]
+    span, rows, intervals = _case(known, replayed, to_now, hands)
+    asked = _asked(rows, span)
     once = applied(rows, merge_labels(asked, intervals, span))
-    again = [each for each in once if each["by_hand"] or _reaches(each, span)]
+    again = _asked(once, span)
     assert merge_labels(again, intervals, span) == Changes()
     for left, right in pairwise(once):
         assert left["close_at"] is not None
@@ -131,6 +130,21 @@ def test_any_replay_is_idempotent_leaves_the_outside_and_never_overlaps(
         assert [each["close_at"] for each in once[-1:] if each["close_at"] is None] == [
             None for each in rows if each["close_at"] is None
         ], "what is open now stays so: whoever holds it open will close it"
+
+
+@given(known=disjoint(), replayed=disjoint(), to_now=st.booleans(), hands=st.sets(st.integers(0, 3)))
+def test_what_goes_whatever_else_is_there_may_go_before_the_rest_is_merged(
+    known: list[tuple[int, int | None]], replayed: list[tuple[int, int | None]], to_now: bool, hands: set[int]
+) -> None:
+    span, rows, intervals = _case(known, replayed, to_now, hands)
+    asked = _asked(rows, span)
+    whole = merge_labels(asked, intervals, span)
+    found = openings(intervals, span)
+    outdated = {each["id"] for each in asked if is_outdated(each, found, span)}
+    assert outdated <= set(whole.deletes)
+    rest = merge_labels([each for each in asked if each["id"] not in outdated], intervals, span)
+    assert (rest.updates, rest.inserts) == (whole.updates, whole.inserts)
+    assert {*rest.deletes, *outdated} == set(whole.deletes)
 
 
 @given(
@@ -147,17 +161,7 @@ def test_parts_of_a_label_make_what_the_whole_makes(
     hands: set[int],
     most: int,
 ) -> None:
-    span = NOW if to_now else PAST
-    rows = [
-        row(opened, closed, number=number, by_hand=int(closed is not None and number in hands))
-        for number, (opened, closed) in enumerate(known)
-    ]
-    end = 10**6 if to_now else 200
-    intervals = [
-        found(opened, None if closed is None or closed > end else closed)
-        for opened, closed in replayed
-        if opened <= end and (closed is None or closed >= 100)
-    ]
+    span, rows, intervals = _case(known, replayed, to_now, hands)
     whole = applied(rows, merge_labels(_asked(rows, span), intervals, span))
     made, is_open = rows, set[Any]()
     parts = divided(intervals, span, most)
@@ -171,6 +175,23 @@ def test_parts_of_a_label_make_what_the_whole_makes(
         left.end_us is not None and left.end_us + 1 == right.start_us for (left, _), (right, _) in pairwise(parts)
     )
     assert [each for _, some in parts for each in some] == sorted(intervals, key=lambda each: each.opened.opened_us)
+
+
+def _case(
+    known: list[tuple[int, int | None]], replayed: list[tuple[int, int | None]], to_now: bool, hands: set[int]
+) -> tuple[Range, list[Row], list[Interval]]:
+    """The rows of one label, some of which somebody closed by hand, and what a replay of the range finds of it."""
+    end = 10**6 if to_now else 200
+    rows = [
+        row(opened, closed, number=number, by_hand=int(closed is not None and number in hands))
+        for number, (opened, closed) in enumerate(known)
+    ]
+    intervals = [
+        found(opened, None if closed is None or closed > end else closed)
+        for opened, closed in replayed
+        if opened <= end and (closed is None or closed >= 100)
+    ]
+    return (NOW if to_now else PAST), rows, intervals
 
 
 def _asked(rows: Sequence[Row], span: Range) -> list[Row]:

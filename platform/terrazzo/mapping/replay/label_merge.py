@@ -7,8 +7,9 @@ by hand is no report and comes back in no replay: it is kept, and cuts the label
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -64,6 +65,20 @@ def divided(intervals: Iterable[Interval], span: Range, most: int) -> list[tuple
     return [*parts, (Range(start_us, span.end_us), some)]
 
 
+def openings(intervals: Iterable[Interval], span: Range) -> set[tuple[Key, int]]:
+    """When the replay finds labels opened, as rows of the range say it."""
+    return {(each.key, max(each.opened.opened_us, span.start_us)) for each in intervals}
+
+
+def is_outdated(row: Row, found: Set[tuple[Key, int]], span: Range) -> bool:
+    """Whether a row goes whatever else is there: it lies in the range alone, nobody closed it by hand, and the replay
+    finds nothing that was opened then (``openings``)."""
+    opened_us, close_us = row["opened_at"], row["close_at"]
+    if row["by_hand"] or close_us is None or not span.holds(opened_us) or not span.holds(close_us):
+        return False
+    return ((row["project_id"], row["code"]), opened_us) not in found
+
+
 class Changes(msgspec.Struct):
     """Rows of one table: new values by id, new rows, ids that go."""
 
@@ -92,11 +107,11 @@ def merge_labels(rows: Iterable[Row], intervals: Iterable[Interval], span: Range
 
 def still_open(rows: Iterable[Row], intervals: Iterable[Interval]) -> set[Key]:
     """The labels that are open at the end and weren't closed by hand."""
-    hands: defaultdict[Key, list[int]] = defaultdict(list)
+    of_keys: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in rows:
-        if row["by_hand"]:
-            hands[row["project_id"], row["code"]].append(row["close_at"])
-    return {each.key for each in intervals if _cut(each, hands[each.key]).close_us is None}
+        of_keys[row["project_id"], row["code"]].append(row)
+    hands = {key: sorted(_by_hand(some)) for key, some in of_keys.items()}
+    return {each.key for each in intervals if _cut(each, hands.get(each.key, ())).close_us is None}
 
 
 class _Label:
@@ -105,7 +120,7 @@ class _Label:
     def __init__(self, rows: Sequence[Row], span: Range, changes: Changes) -> None:
         self._span = span
         self._changes = changes
-        self._hands = [row["close_at"] for row in rows if row["by_hand"] and not self._outlasts(row)]
+        self._hands = sorted(_by_hand(row for row in rows if not self._outlasts(row)))
         touching = sorted((row for row in rows if self._reaches(row)), key=lambda row: row["opened_at"])
         self._before = next((row for row in reversed(touching) if row["opened_at"] < span.start_us), None)
         self._after = next((row for row in reversed(touching) if self._outlasts(row)), None)
@@ -181,8 +196,14 @@ class _Label:
             self._changes.updates[row["id"]] = changed
 
 
-def _cut(interval: Interval, hands: Collection[int]) -> Interval:
-    """Ends an opening at the time when somebody closed it by hand."""
-    opened_us, close_us = interval.opened.opened_us, interval.close_us
-    cuts = [at for at in hands if at is not None and at >= opened_us and (close_us is None or at < close_us)]
-    return replace(interval, close_us=min(cuts), by_hand=True) if cuts else interval
+def _by_hand(rows: Iterable[Row]) -> Iterator[int]:
+    """When somebody closed labels by hand."""
+    return (row["close_at"] for row in rows if row["by_hand"] and row["close_at"] is not None)
+
+
+def _cut(interval: Interval, hands: Sequence[int]) -> Interval:
+    """Ends an opening at the time when somebody closed it by hand; ``hands``: in order."""
+    close_us, place = interval.close_us, bisect_left(hands, interval.opened.opened_us)
+    if place == len(hands) or (close_us is not None and hands[place] >= close_us):
+        return interval
+    return replace(interval, close_us=hands[place], by_hand=True)

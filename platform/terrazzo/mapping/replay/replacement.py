@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -17,12 +18,24 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mapping.effects import EventRaised, EventsCleared
 from terrazzo.mapping.labels import Key
 from terrazzo.mapping.replay.event_merge import merge_events
-from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, divided, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import (
+    Changes,
+    Interval,
+    Range,
+    divided,
+    is_outdated,
+    merge_labels,
+    openings,
+    still_open,
+)
 from terrazzo.mapping.replay.rerun import RerunOutcome
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 
 _AT_ONCE = 500  # ids in one statement
+Place = tuple[int, int]
+"""A row's time of opening and id."""
+
 _SLICE = 500  # events, or rows of labels, that are replaced in one transaction
 
 
@@ -38,10 +51,17 @@ class Replaced(NamedTuple):
 
 
 class LabelPart(NamedTuple):
-    """What a replay found of some labels in a part of the range."""
+    """What a replay found of some labels in a part of the range; ``is_large``: more rows than one transaction should
+    change may be there."""
 
     span: Range
     found: Mapping[Key, Sequence[Interval]]
+    is_large: bool = False
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """Of all its labels."""
+        return [interval for some in self.found.values() for interval in some]
 
 
 class EventSlice(NamedTuple):
@@ -64,7 +84,7 @@ async def event_slices(
     An event is known by its time, so each slice is replaced by itself: after a kill the next replay replaces them all
     again, and leaves those alone that are right already.
     """
-    order = sorted(range(len(outcome.events)), key=lambda index: outcome.events[index].time_us)
+    order = await asyncio.to_thread(sorted, range(len(outcome.events)), key=lambda index: outcome.events[index].time_us)
     start_us, at = span.start_us, 0
     while start_us is not None:
         ends = [await _nth_us(database, object_id, start_us, span.end_us)]
@@ -134,7 +154,11 @@ async def label_parts(
     for key, intervals in sorted(found.items(), key=lambda each: each[0]):
         await pauses.pause()
         if divides and len(intervals) > _SLICE:
-            parts += [LabelPart(part, {key: some}) for part, some in divided(intervals, span, _SLICE)]
+            cut = await asyncio.to_thread(divided, intervals, span, _SLICE)
+            parts += [LabelPart(part, {key: some}, is_large=True) for part, some in cut]
+            continue
+        if sizes[key] + len(intervals) > _SLICE:
+            parts.append(LabelPart(span, {key: intervals}, is_large=True))
             continue
         if together and size + sizes[key] + len(intervals) > _SLICE:
             parts.append(LabelPart(span, together))
@@ -144,30 +168,60 @@ async def label_parts(
     return [*parts, LabelPart(span, together)] if together else parts
 
 
+async def delete_outdated_labels(
+    connection: AsyncConnection, object_id: int, part: LabelPart, after: Place, quotas: EventQuotas
+) -> tuple[int, Place | None]:
+    """Deletes, of some hundred rows behind a place, those that the replay doesn't find; the rest is merged afterwards.
+
+    Returns how many those were, and the place of the last row; None: no more are there.
+    """
+    columns, found = LABEL.c, openings(part.intervals, part.span)
+    read = (columns.id, columns.project_id, columns.code, columns.opened_at, columns.close_at, columns.by_hand)
+    behind = sa.tuple_(columns.opened_at, columns.id) > after
+    query = sa.select(*read).where(*_opened_within(object_id, part), columns.opened_at >= after[0], behind)
+    query = query.order_by(columns.opened_at, columns.id).limit(_SLICE)
+    rows = [dict(row) for row in (await connection.execute(query)).mappings()]
+    mine = (row for row in rows if (row["project_id"], row["code"]) in part.found)
+    ids = [row["id"] for row in mine if is_outdated(row, found, part.span)]
+    await _delete(connection, LABELS, ids, quotas)
+    return len(ids), (rows[-1]["opened_at"], rows[-1]["id"]) if len(rows) == _SLICE else None
+
+
 async def replace_labels(
-    connection: AsyncConnection,
-    object_id: int,
-    part: LabelPart,
-    *,
-    dry_run: bool,
-    quotas: EventQuotas,
+    connection: AsyncConnection, object_id: int, part: LabelPart, quotas: EventQuotas
 ) -> tuple[Replaced, set[Key]]:
     """Puts what a replay found in the place of the rows of some labels, and says which of them are open then.
 
     Labels of retainers that don't run now are left alone.
     """
-    span, found = part
-    rows = await _labels(connection, object_id, found.keys(), span)
-    intervals = [interval for some in found.values() for interval in some]
-    changes = merge_labels(rows, intervals, span)
-    if not dry_run:
-        await _apply(connection, LABELS, changes, quotas)
-    before = sum(span.holds(row["opened_at"]) for row in rows)
-    moved = [row for row in rows if span.holds(row["opened_at"]) and _moves_out(changes, row, span)]
+    intervals = part.intervals
+    rows = await _labels(connection, object_id, part)
+    changes = merge_labels(rows, intervals, part.span)
+    await _apply(connection, LABELS, changes, quotas)
+    return _replaced(rows, changes, part.span), still_open(rows, intervals)
+
+
+async def count_labels(connection: AsyncConnection, object_id: int, part: LabelPart) -> Replaced:
+    """What ``replace_labels`` would do. Rows that lie in the range alone are not read: each that is found is as one
+    that comes, and the others go."""
+    columns = LABEL.c
+    inside = [columns.by_hand == 0, columns.close_at.is_not(None), columns.opened_at >= part.span.start_us]
+    if part.span.end_us is not None:
+        inside.append(columns.close_at <= part.span.end_us)
+    rows = await _labels(connection, object_id, part, sa.not_(sa.and_(*inside)))
+    changes = await asyncio.to_thread(merge_labels, rows, part.intervals, part.span)
+    count = sa.select(columns.project_id, columns.code, sa.func.count()).where(*_opened_within(object_id, part))
+    sizes = (await connection.execute(count.group_by(columns.project_id, columns.code))).all()
+    before = sum(size for project_id, code, size in sizes if (project_id, code) in part.found)
+    return _replaced(rows, changes, part.span)._replace(before=before)
+
+
+def _replaced(rows: Iterable[Mapping[str, Any]], changes: Changes, span: Range) -> Replaced:
+    inside = [row for row in rows if span.holds(row["opened_at"])]
+    moved = sum(_moves_out(changes, row, span) for row in inside)
     came = sum(span.holds(row["opened_at"]) for row in changes.inserts)
-    behind = len(moved) + len(changes.inserts) - came
-    replaced = Replaced(before, before + came - len(changes.deletes) - len(moved), behind)
-    return replaced, still_open(rows, intervals)
+    behind = moved + len(changes.inserts) - came
+    return Replaced(len(inside), len(inside) + came - len(changes.deletes) - moved, behind)
 
 
 def _moves_out(changes: Changes, row: Any, span: Range) -> bool:
@@ -175,16 +229,30 @@ def _moves_out(changes: Changes, row: Any, span: Range) -> bool:
     return opened_us is not None and not span.holds(opened_us)
 
 
-async def _labels(connection: AsyncConnection, object_id: int, keys: Set[Key], span: Range) -> list[dict[str, Any]]:
+def _opened_within(object_id: int, part: LabelPart) -> list[sa.ColumnElement[bool]]:
+    """Rows of the labels of a part that begin in its range; and perhaps of others with one's script, one's code."""
+    where = [*_of_keys(object_id, part), LABEL.c.opened_at >= part.span.start_us]
+    return where if part.span.end_us is None else [*where, LABEL.c.opened_at <= part.span.end_us]
+
+
+def _of_keys(object_id: int, part: LabelPart) -> list[sa.ColumnElement[bool]]:
     columns = LABEL.c
+    scripts, codes = {key[0] for key in part.found}, {key[1] for key in part.found}
+    return [columns.object_id == object_id, one_of(columns.project_id, scripts), one_of(columns.code, codes)]
+
+
+async def _labels(
+    connection: AsyncConnection, object_id: int, part: LabelPart, *more: sa.ColumnElement[bool]
+) -> list[dict[str, Any]]:
+    """The rows that reach into the range, and those that were closed by hand."""
+    columns, span = LABEL.c, part.span
     reaches = sa.or_(columns.close_at.is_(None), columns.close_at >= span.start_us)
     if span.end_us is not None:
         reaches = sa.and_(reaches, columns.opened_at <= span.end_us)
-    of_keys = [one_of(columns.project_id, {key[0] for key in keys}), one_of(columns.code, {key[1] for key in keys})]
-    where = [columns.object_id == object_id, *of_keys, sa.or_(reaches, columns.by_hand == 1)]
+    where = [*_of_keys(object_id, part), sa.or_(reaches, columns.by_hand == 1), *more]
     query = sa.select(LABEL).where(*where).order_by(columns.opened_at, columns.id)
     rows = (dict(row) for row in (await connection.execute(query)).mappings())
-    return [row for row in rows if (row["project_id"], row["code"]) in keys]
+    return [row for row in rows if (row["project_id"], row["code"]) in part.found]
 
 
 async def _apply(connection: AsyncConnection, kind: KeptKind, changes: Changes, quotas: EventQuotas) -> None:
@@ -196,12 +264,17 @@ async def _apply(connection: AsyncConnection, kind: KeptKind, changes: Changes, 
         mine = table.c.id == sa.bindparam("row_id")
         named: dict[str, Any] = {name: sa.bindparam(name) for name in rows[0] if name != "row_id"}
         await connection.execute(table.update().where(mine).values(named), rows)
-    await quotas.take(connection, kind, changes.deletes)
-    for ids in _pieces(changes.deletes):
-        await connection.execute(table.delete().where(one_of(table.c.id, ids)))
+    await _delete(connection, kind, changes.deletes, quotas)
     if changes.inserts:
         found = await connection.execute(table.insert().returning(*table.c), _alike(changes.inserts))
         await quotas.add(connection, kind, [dict(row) for row in found.mappings()])
+
+
+async def _delete(connection: AsyncConnection, kind: KeptKind, ids: Sequence[int], quotas: EventQuotas) -> None:
+    if ids:
+        await quotas.take(connection, kind, ids)
+    for some in _pieces(ids):
+        await connection.execute(kind.table.delete().where(one_of(kind.table.c.id, some)))
 
 
 def _alike(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -28,8 +28,12 @@ from terrazzo.mapping.replay.piece_pace import PiecePace
 from terrazzo.mapping.replay.progress import ReplayProgress
 from terrazzo.mapping.replay.replacement import (
     Collected,
+    LabelPart,
+    Place,
     collected,
     collected_count,
+    count_labels,
+    delete_outdated_labels,
     event_slices,
     label_parts,
     replace_events,
@@ -372,17 +376,32 @@ class _Attempt:
         before, after, still_open = 0, 0, set[Key]()
         divides, rules = not task.dry_run, self._subject.rules  # a part has to find those before it made
         for part in await label_parts(parts.database, task.object_id, rules, span, outcome, divides=divides):
-            async with self._begin() as connection:
-                replaced, are_open = await replace_labels(
-                    connection, task.object_id, part, dry_run=task.dry_run, quotas=parts.quotas
-                )
-                if not task.dry_run:
+            if task.dry_run:
+                async with parts.database.reading() as connection:
+                    replaced = await count_labels(connection, task.object_id, part)
+            else:
+                before += await self._delete_outdated(part)
+                async with parts.database.writing() as connection:
+                    replaced, are_open = await replace_labels(connection, task.object_id, part, parts.quotas)
                     await self._check(connection, part.span)
-            before, after, still_open = before + replaced.before, after + replaced.after, still_open | are_open
+                still_open |= are_open
+            before, after = before + replaced.before, after + replaced.after
             if part.span.end_us != span.end_us:
                 before -= replaced.behind  # the next part finds them once more
         progress.labels_before, progress.labels_after = before, after
         return still_open
+
+    async def _delete_outdated(self, part: LabelPart) -> int:
+        """Deletes rows that the replay doesn't find, where there may be many; returns how many they were."""
+        task, parts, count = self._run.task, self._run.parts, 0
+        place: Place | None = (part.span.start_us, 0) if part.is_large else None
+        while place is not None:
+            async with parts.database.writing() as connection:
+                deleted, place = await delete_outdated_labels(connection, task.object_id, part, place, parts.quotas)
+                if deleted:
+                    await self._check(connection, part.span)
+            count += deleted
+        return count
 
     def _begin(self) -> AbstractAsyncContextManager[AsyncConnection]:
         database = self._run.parts.database

@@ -18,7 +18,7 @@ from turns_of_loop import WorkClock
 ON_UVLOOP = {"api", "commands", "live", "rules", "transports"}
 """Folders whose tests have the loop that ``terrazzo serve`` has: it takes a fourth less time for what they do."""
 
-WATCHED = {"ingest", "live", "transports"}
+WATCHED = {"api", "ingest", "live", "transports"}
 LONGEST_S = 0.2
 BEAT_S = 0.002
 

@@ -290,6 +290,11 @@ def test_a_widget_is_dragged_and_a_new_one_gets_a_variable(admin: Tab, plant: De
     page.mouse.move(box["x"] + 40 + grid["width"] / 2, box["y"] + 42, steps=5)
     page.mouse.up()
     page.get_by_role("button", name="Add widget").click()
+    name = page.locator(".widget-form").get_by_label("Name")
+    before = name.input_value()
+    name.press_sequentially("of the hall")
+    page.get_by_role("button", name="Undo").click()  # all of it: a step is a field, not a letter
+    expect(name).to_have_value(before)
     choices = page.locator(".widget-form select")
     choices.nth(1).select_option(object_id(plant, "Chiller 1"))
     choices.nth(2).select_option("COP")

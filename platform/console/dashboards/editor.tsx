@@ -12,7 +12,7 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Canvas } from "./canvas.tsx";
 import { Form } from "./form.tsx";
-import { begin, change, type History, redo, undo } from "./history.ts";
+import { begin, change, goOn, type History, redo, undo } from "./history.ts";
 import { freePlace } from "./layout.ts";
 import { addPage, addWidget, type Json, readPages, removeWidget, setPicture } from "./record.ts";
 import { PictureChoice } from "./picture.tsx";
@@ -60,7 +60,16 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   const pages = readPages(script);
   const page = pages.find((each) => each.key === route.value.query.get("page")) ?? pages[0];
   const isChanged = name !== base.name || JSON.stringify(script) !== JSON.stringify(base.script ?? {});
-  const set = (next: Json): void => setHistory((before) => change(before, next));
+  const lastKey = useRef("");
+  const set = (next: Json, key = ""): void => {
+    const isMore = key !== "" && key === lastKey.current;
+    lastKey.current = key;
+    setHistory((before) => (isMore ? goOn(before, next) : change(before, next)));
+  };
+  const step = (how: typeof undo): void => {
+    lastKey.current = "";
+    setHistory(how);
+  };
   useEffect(() => lookForOthers(base, setTheirs), [base]);
   useKept(draftOf(base.uid), useMemo(() => (isChanged ? { base, name, script } : undefined), [isChanged, base, name, script]));
   useAskedBeforeLeaving(isChanged);
@@ -97,8 +106,8 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   useShortcuts((key, isShift, isTyping) => {
     if (key === "s") void (isChanged && save(false));
     else if (isTyping) return false; // a field undoes what is typed in it
-    else if (key === "z") setHistory(isShift ? redo : undo);
-    else if (key === "y") setHistory(redo);
+    else if (key === "z") step(isShift ? redo : undo);
+    else if (key === "y") step(redo);
     else return false;
     return true;
   });
@@ -115,10 +124,10 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   return (
     <>
       <Head title={t(w.editing, { name: base.name })} sub={isChanged ? t(w.unsaved) : ""}>
-        <button disabled={!history.past.length} onClick={() => setHistory(undo)}>
+        <button disabled={!history.past.length} onClick={() => step(undo)}>
           {t(w.undo)}
         </button>
-        <button disabled={!history.future.length} onClick={() => setHistory(redo)}>
+        <button disabled={!history.future.length} onClick={() => step(redo)}>
           {t(w.redo)}
         </button>
         <button class="primary" disabled={!isChanged} onClick={() => void save(false)}>

@@ -1,7 +1,7 @@
 /** A draft of a table: undone and done again, kept over a reload, saved only over what was read. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
-import { begin, change, type History, redo, undo } from "../dashboards/history.ts";
+import { begin, change, goOn, type History, redo, undo } from "../dashboards/history.ts";
 import { isAnothers } from "../parts/conflict.tsx";
 import { call } from "../shell/api.ts";
 import { readDraft, useKept } from "../shell/drafts.ts";
@@ -129,7 +129,7 @@ export function useEditing(kind: TableKind, read: Stored): Editing {
       setHistory((before) => {
         const next = { ...before.now, ...changed(before.now) };
         if (isSame(next, before.now)) return before;
-        return isMore ? { ...before, now: next, future: [] } : change(before, next);
+        return isMore ? goOn(before, next) : change(before, next);
       });
     },
     undo: () => step(undo),

@@ -281,7 +281,7 @@ NEVER_WRITTEN: dict[str, Any] = {
 
 ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0, "total_records": int}
 ADDED |= {"deliver": 0, "configuration": None, "tags": [], "online": 0, "last_seen": "", "batch": None}
-ADDED |= {"out_of_service": None}
+ADDED |= {"out_of_service": None, "version": str}
 ADDED |= {"events": {}, "severity": str, "cleared_cause": str, "clear_at": None, "state": str, "payload": {}}
 ADDED |= {key: [] for key in ("terminal_list", "group_list", "command_objects", "schedule")}
 ADDED |= {"minutes": 5, "back_minutes": 5, "digest": "none", "digest_at": "08:00", "command": "", "command_value": ""}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import resource
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from browser import Tab, open_tab
-from console_build import build_console, builder
+from console_build import build_console
 from playwright.sync_api import Browser, expect
+from upgraded import UpgradedPlatform, next_console
 
 from migrated import PASSWORD
 from running import Platform, wait_for
@@ -279,31 +279,6 @@ def test_a_clock_that_is_an_hour_off_shows_right_ages(platform: Platform, browse
         send(tab)
         expect(tab.page.locator(".messages li").first).to_contain_text("Clock")
         assert commands(platform)[0]["state"] != "expired"
-
-
-class UpgradedPlatform(Platform):
-    """The platform with the console of a folder of its own."""
-
-    program = (
-        "-c",
-        "import os, sys; from pathlib import Path; from terrazzo.api.transports.console import files; "
-        "files._built = lambda: Path(os.environ['CONSOLE']); from terrazzo.cli import main; main()",
-    )
-
-
-def next_console(folder: Path) -> Path:
-    """The console as another build would be: other names for all that is loaded, in all files."""
-    made = Path(shutil.copytree(builder().BUILT, folder / "next"))
-    texts = {file: file.read_text(encoding="utf-8") for file in made.iterdir() if file.suffix in (".js", ".html")}
-    hashes = {file.stem.rpartition("-")[2] for file in made.iterdir() if file.suffix in (".js", ".css")}
-    for file, text in texts.items():
-        changed = re.sub("|".join(hashes), lambda match: match[0][::-1], text)
-        file.write_text(re.sub(r'(terrazzo-build" content=")\w+', r"\g<1>feedfeedfeed", changed), encoding="utf-8")
-    for file in list(made.iterdir()):
-        stem, _, digest = file.stem.rpartition("-")
-        if digest in hashes:
-            file.rename(file.with_name(f"{stem}-{digest[::-1]}{file.suffix}"))
-    return made
 
 
 def test_a_tab_that_outlives_an_upgrade_is_told_and_loses_nothing(folder: Path, browser: Browser) -> None:

@@ -122,6 +122,7 @@ def test_what_is_wrong_stands_at_its_cell_and_nothing_is_saved(admin: Tab, plant
 
 
 def test_what_is_typed_survives_a_reload_and_another_editor_is_told(admin: Tab, plant: DemoPlant) -> None:
+    admin.expected = ["status of 500"]  # of what was not saved
     rows = [["A", "", "", "STA", "$AdapterID-1.t", ""]]
     uid, _ = own_mapping(plant, "Kept", rows)
     page = admin.page

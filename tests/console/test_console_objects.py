@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from running import wait_for
 
@@ -290,6 +290,11 @@ def test_a_widget_is_dragged_and_a_new_one_gets_a_variable(admin: Tab, plant: De
     page.mouse.move(box["x"] + 40 + grid["width"] / 2, box["y"] + 42, steps=5)
     page.mouse.up()
     page.get_by_role("button", name="Add widget").click()
+    name = page.locator(".widget-form").get_by_label("Name")
+    before = name.input_value()
+    name.press_sequentially("of the hall")
+    page.get_by_role("button", name="Undo").click()  # all of it: a step is a field, not a letter
+    expect(name).to_have_value(before)
     choices = page.locator(".widget-form select")
     choices.nth(1).select_option(object_id(plant, "Chiller 1"))
     choices.nth(2).select_option("COP")
@@ -336,6 +341,7 @@ def test_pages_are_named_sized_and_removed_and_a_dashboard_too(admin: Tab, plant
 
 
 def test_two_editors_at_once_are_told(admin: Tab, plant: DemoPlant) -> None:
+    admin.expected = ["status of 500"]  # of what was not saved
     uid = dashboard(plant, "Two editors", [widget(0, "vlu", [])])
     page = admin.page
     admin.open(f"#/dashboards/{uid}?edit=1")
@@ -350,6 +356,42 @@ def test_two_editors_at_once_are_told(admin: Tab, plant: DemoPlant) -> None:
     page.get_by_role("button", name="Show theirs").click()
     expect(page.locator(".tools")).to_contain_text("Theirs")
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_of_two_who_save_at_the_same_moment_the_later_one_is_told(admin: Tab, plant: DemoPlant) -> None:
+    uid = dashboard(plant, "Both", [widget(0, "vlu", [])])
+    page = admin.page
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/apiproxy/api/update_dashboard", hold)
+    admin.expected = ["status of 500"]
+    admin.open(f"#/dashboards/{uid}?edit=1")
+    name = page.get_by_role("textbox", name="Name").first
+    name.fill("Mine")
+    save = page.get_by_role("button", name="Save", exact=True)
+    with page.expect_request("**/apiproxy/api/update_dashboard"):
+        save.click()
+    plant.call("update_dashboard", uid=uid, name="Theirs")  # while mine is under way
+    save.click()  # again, as it takes long: it is sent once
+    held[0].continue_()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this dashboard")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was saved")
+    assert plant.call("get_dashboard_item", uid=uid)["name"] == "Theirs"
+    expect(name).to_have_value("Mine")
+    page.get_by_role("button", name="Save mine over it").click()
+    expect(page.locator(".head .sub")).to_have_text("")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert plant.call("get_dashboard_item", uid=uid)["name"] == "Mine"
+    name.fill("Mine, again")  # over what was saved here there is nobody's
+    page.keyboard.press("Control+s")
+    expect(page.locator(".head .sub")).to_have_text("")
+    assert plant.call("get_dashboard_item", uid=uid)["name"] == "Mine, again"
 
 
 def hostile_object(plant: DemoPlant, scheme: str) -> int:

@@ -46,6 +46,7 @@ export function ApiKeys() {
       />
       {dialog === "new" && (
         <FormDialog
+          draft="api-key new"
           title={t(w.addKey)}
           submit={t(common.save)}
           initial={{ days: "365" }}

@@ -47,6 +47,7 @@ export function ClaimKeys() {
       />
       {dialog === "new" && (
         <FormDialog
+          draft="claim-key new"
           title={t(w.addClaim)}
           submit={t(common.save)}
           initial={{ uses: "100" }}

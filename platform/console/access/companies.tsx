@@ -69,6 +69,7 @@ export function Companies() {
       />
       {dialog && (
         <FormDialog
+          draft={`company ${dialog === "new" ? dialog : dialog.uid}`}
           title={dialog === "new" ? t(w.addCompany) : t(w.editCompany, { name: dialog.name.slice(0, 64) })}
           submit={t(common.save)}
           fields={companyFields()}

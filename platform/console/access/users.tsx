@@ -69,6 +69,7 @@ export function Users() {
       />
       {dialog?.kind === "add" && (
         <FormDialog
+          draft="user new"
           title={t(w.addUser)}
           submit={t(common.save)}
           fields={fieldsOf(null, isSuper, companies.data?.rows ?? [])}
@@ -82,6 +83,7 @@ export function Users() {
       )}
       {dialog?.kind === "edit" && (
         <FormDialog
+          draft={`user ${dialog.user.id}`}
           title={t(w.editUser, { name: dialog.user.username.slice(0, 64) })}
           username={dialog.user.username}
           submit={t(common.save)}

@@ -91,6 +91,7 @@ function List() {
       />
       {dialog && (
         <FormDialog
+          draft="campaign new"
           title={t(w.add)}
           submit={t(common.save)}
           initial={{ waves: "5, 45, 50", failure_percent: "20" }}

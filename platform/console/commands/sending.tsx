@@ -2,8 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Result, RowOf, Wanted } from "terrazzo-client";
+import { Back } from "../parts/back.tsx";
 import { Dialog, Field, Name, Problem, sinceText } from "../parts/basics.tsx";
 import { page, session } from "../shell/api.ts";
+import { useDraft } from "../shell/drafts.ts";
 import { isSecondClick, useLive } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -18,6 +20,8 @@ const READ = 100;
 
 interface Props {
   title: string;
+  /** What is typed here, as a name of its own, with the uid of what it goes to; null: it was typed before. */
+  draft: string | null;
   /** What is sent: the question names it, and its value. */
   name: string;
   value: string;
@@ -40,8 +44,9 @@ type Step = "typing" | "checking" | "sending" | "following";
 
 export function Sending(props: Props) {
   const { name, isAway } = props;
-  const [key] = useState(newKey);
-  const [value, setValue] = useState(props.value);
+  const { value: typed, set, forget, isBack } = useDraft(`send ${props.draft ?? ""}`, { value: props.value, key: "" }, (all) => (props.draft === null ? undefined : all));
+  const [ownKey] = useState(newKey);
+  const { value } = typed;
   const [step, setStep] = useState<Step>(props.isValueAsked ? "typing" : "checking");
   const [isWaiting, setWaiting] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -58,13 +63,18 @@ export function Sending(props: Props) {
     setStep("sending");
     setError(undefined);
     try {
-      setUid((await props.send(value, key))[0] ?? "");
+      setUid((await props.send(value, typed.key || ownKey))[0] ?? "");
+      forget();
       setStep("following");
       props.onSent?.();
     } catch (failure) {
       setError(failure);
       setStep("checking");
     }
+  };
+  const leave = (): void => {
+    forget();
+    props.onClose();
   };
   const submit = (event: Event): void => {
     event.preventDefault();
@@ -74,7 +84,8 @@ export function Sending(props: Props) {
   return (
     <Dialog title={props.title} onClose={props.onClose}>
       <form class="form" onSubmit={submit}>
-        {step === "typing" && <Field label={t(w.newValue)} value={value} required maxLength={MOST_LETTERS} onInput={(event) => setValue(event.currentTarget.value)} />}
+        {step === "typing" && <Back isBack={isBack} onAnew={forget} />}
+        {step === "typing" && <Field label={t(w.newValue)} value={value} required maxLength={MOST_LETTERS} onInput={(event) => set({ value: event.currentTarget.value, key: newKey() })} />}
         {props.present}
         {isAsking && (
           <p class="strong" tabIndex={-1} ref={asked}>
@@ -93,7 +104,7 @@ export function Sending(props: Props) {
         {error !== undefined && <Problem error={error} />}
         {step === "following" && <Followed uid={uid} terminals={props.terminals} frames={props.frames} />}
         <footer>
-          <button type="button" ref={closing} onClick={props.onClose}>
+          <button type="button" ref={closing} onClick={leave}>
             {step === "following" ? t(common.close) : t(common.cancel)}
           </button>
           {step !== "following" && (

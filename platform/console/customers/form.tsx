@@ -36,6 +36,7 @@ export function CustomerDialog({ customer, onClose, onDone, onRemoved }: Props) 
   }
   return (
     <FormDialog
+      draft={`customer ${customer?.uid ?? "new"}`}
       title={customer ? t(w.editNamed, { name: customer.name.slice(0, 64) }) : t(w.add)}
       submit={t(common.save)}
       fields={fields()}

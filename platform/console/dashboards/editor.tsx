@@ -1,9 +1,10 @@
 /** Edits a dashboard: widgets by pointer or keys, what they show by form; undone, and saved only over what was read. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
 import { Dialog, Head, Name, Problem } from "../parts/basics.tsx";
-import { Conflict } from "../parts/conflict.tsx";
+import { Conflict, isAnothers } from "../parts/conflict.tsx";
 import { call } from "../shell/api.ts";
+import { forgetDraft, readDraft, useAskedBeforeLeaving, useKept } from "../shell/drafts.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { go, link, replaceQuery, route } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
@@ -11,13 +12,25 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { Canvas } from "./canvas.tsx";
 import { Form } from "./form.tsx";
-import { begin, change, type History, redo, undo } from "./history.ts";
+import { begin, change, goOn, type History, redo, undo } from "./history.ts";
 import { freePlace } from "./layout.ts";
 import { addPage, addWidget, type Json, readPages, removeWidget, setPicture } from "./record.ts";
 import { PictureChoice } from "./picture.tsx";
 import { w } from "./words.ts";
 
 type Dashboard = Result<"get_dashboard_item">;
+
+/** What is kept of what is not saved: what it was made of, and what it is. */
+interface Kept {
+  base: Dashboard;
+  name: string;
+  script: Json;
+}
+
+const draftOf = (uid: string): string => `dashboard ${uid}`;
+
+/** What was kept may be taken back in one step. */
+const begunWith = (read: Json, kept: Json | undefined): History<Json> => (kept ? change(begin(read), kept) : begin(read));
 
 const LOOK_MS = 15_000; // whether somebody else has saved
 const NEW_SIZE = [6, 4] as const;
@@ -31,33 +44,58 @@ export function Editor({ uid }: { uid: string }) {
     found.reload();
     setTurn((count) => count + 1);
   };
-  return <Editing key={`${turn} ${JSON.stringify(found.data.script).length} ${found.data.last_modified}`} read={found.data} onAgain={() => void again()} />;
+  return <Editing key={`${turn} ${found.data.version}`} read={found.data} onAgain={() => void again()} />;
 }
 
 function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
-  const [base, setBase] = useState(read);
-  const [history, setHistory] = useState<History<Json>>(() => begin((read.script ?? {}) as Json));
-  const [name, setName] = useState(read.name);
+  const [kept] = useState(() => readDraft<Kept>(draftOf(read.uid), { base: read, name: read.name, script: (read.script ?? {}) as Json }));
+  const [base, setBase] = useState(kept?.base ?? read);
+  const [history, setHistory] = useState<History<Json>>(() => begunWith((base.script ?? {}) as Json, kept?.script));
+  const [name, setName] = useState(kept?.name ?? read.name);
   const [chosen, setChosen] = useState<number | null>(null);
-  const [theirs, setTheirs] = useState<Dashboard | null>(null);
+  const [theirs, setTheirs] = useState<Dashboard | null>(() => (isSame(base, read) ? null : read));
   const [isLeaving, setLeaving] = useState(false);
+  const isSaving = useRef(false); // a second click would find its own first one there
   const script = history.now;
   const pages = readPages(script);
   const page = pages.find((each) => each.key === route.value.query.get("page")) ?? pages[0];
   const isChanged = name !== base.name || JSON.stringify(script) !== JSON.stringify(base.script ?? {});
-  const set = (next: Json): void => setHistory((before) => change(before, next));
+  const lastKey = useRef("");
+  const set = (next: Json, key = ""): void => {
+    const isMore = key !== "" && key === lastKey.current;
+    lastKey.current = key;
+    setHistory((before) => (isMore ? goOn(before, next) : change(before, next)));
+  };
+  const step = (how: typeof undo): void => {
+    lastKey.current = "";
+    setHistory(how);
+  };
   useEffect(() => lookForOthers(base, setTheirs), [base]);
-  useEffect(() => warnBeforeLeaving(isChanged), [isChanged]);
+  useKept(draftOf(base.uid), useMemo(() => (isChanged ? { base, name, script } : undefined), [isChanged, base, name, script]));
+  useAskedBeforeLeaving(isChanged);
+  const takeTheirs = (): void => {
+    forgetDraft(draftOf(base.uid));
+    onAgain();
+  };
+  const leave = (): void => {
+    forgetDraft(draftOf(base.uid));
+    go(back);
+  };
   const save = async (isOver: boolean): Promise<void> => {
+    if (isSaving.current) return;
+    isSaving.current = true;
     try {
-      const now = await call("get_dashboard_item", { uid: base.uid });
-      if (!isOver && !isSame(now, base)) return setTheirs(now);
-      await call("update_dashboard", { uid: base.uid, name: name || base.name, script: JSON.stringify(script) });
-      setBase(await call("get_dashboard_item", { uid: base.uid }));
+      const saved = { name: name || base.name, script };
+      const { version } = await call("update_dashboard", { uid: base.uid, if_version: ((isOver && theirs) || base).version, name: saved.name, script: JSON.stringify(script) });
+      setBase({ ...base, ...saved, version } as Dashboard);
+      setName(saved.name);
       setTheirs(null);
       tell(t(w.saved));
     } catch (error) {
-      tellError(error);
+      if (isAnothers(error)) await call("get_dashboard_item", { uid: base.uid }).then(setTheirs, tellError);
+      else tellError(error);
+    } finally {
+      isSaving.current = false;
     }
   };
   const show = (key: string): void => {
@@ -68,8 +106,8 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   useShortcuts((key, isShift, isTyping) => {
     if (key === "s") void (isChanged && save(false));
     else if (isTyping) return false; // a field undoes what is typed in it
-    else if (key === "z") setHistory(isShift ? redo : undo);
-    else if (key === "y") setHistory(redo);
+    else if (key === "z") step(isShift ? redo : undo);
+    else if (key === "y") step(redo);
     else return false;
     return true;
   });
@@ -86,10 +124,10 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
   return (
     <>
       <Head title={t(w.editing, { name: base.name })} sub={isChanged ? t(w.unsaved) : ""}>
-        <button disabled={!history.past.length} onClick={() => setHistory(undo)}>
+        <button disabled={!history.past.length} onClick={() => step(undo)}>
           {t(w.undo)}
         </button>
-        <button disabled={!history.future.length} onClick={() => setHistory(redo)}>
+        <button disabled={!history.future.length} onClick={() => step(redo)}>
           {t(w.redo)}
         </button>
         <button class="primary" disabled={!isChanged} onClick={() => void save(false)}>
@@ -97,7 +135,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
         </button>
         <button onClick={() => (isChanged ? setLeaving(true) : go(back))}>{t(w.done)}</button>
       </Head>
-      {theirs && <Conflict told={t(w.other, { time: theirs.last_modified })} onTheirs={onAgain} onMine={() => void save(true)} />}
+      {theirs && <Conflict told={t(w.other, { time: theirs.last_modified })} onTheirs={takeTheirs} onMine={() => void save(true)} />}
       <div class="tools">
         <label class="grow">
           <span class="sr">{t(common.name)}</span>
@@ -138,7 +176,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
           <p>{t(w.leaveDo)}</p>
           <footer>
             <button onClick={() => setLeaving(false)}>{t(common.cancel)}</button>
-            <button class="danger" onClick={() => go(back)}>
+            <button class="danger" onClick={leave}>
               {t(w.leaveNow)}
             </button>
           </footer>
@@ -164,22 +202,19 @@ function useShortcuts(act: (key: string, isShift: boolean, isTyping: boolean) =>
   }, []);
 }
 
-const isSame = (a: Dashboard, b: Dashboard): boolean =>
-  a.last_modified === b.last_modified && a.name === b.name && JSON.stringify(a.script) === JSON.stringify(b.script);
+const isSame = (a: Dashboard, b: Dashboard): boolean => a.version === b.version;
 
 function lookForOthers(base: Dashboard, onOther: (theirs: Dashboard) => void): () => void {
+  let isOver = false; // what was asked before one's own save is no news after it
   const look = async (): Promise<void> => {
     if (document.hidden) return;
     const now = await call("get_dashboard_item", { uid: base.uid });
-    if (!isSame(now, base)) onOther(now);
+    if (!isOver && !isSame(now, base)) onOther(now);
   };
   const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS); // the next look tells it
-  return () => clearInterval(timer);
+  return () => {
+    isOver = true;
+    clearInterval(timer);
+  };
 }
 
-function warnBeforeLeaving(isChanged: boolean): (() => void) | undefined {
-  if (!isChanged) return undefined;
-  const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
-  addEventListener("beforeunload", warn);
-  return () => removeEventListener("beforeunload", warn);
-}

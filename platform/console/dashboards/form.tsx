@@ -15,7 +15,8 @@ interface FormProps {
   widget: Widget | null;
   /** Whether the script has other pages. */
   isOneOfMany: boolean;
-  onChange: (script: Json) => void;
+  /** Changes with the same key that follow each other are one step back. */
+  onChange: (script: Json, key?: string) => void;
 }
 
 const FOUND = 20;
@@ -23,12 +24,12 @@ const RANGED = new Set(["gag", "rad", "bar"]);
 
 export function Form({ page, script, widget, isOneOfMany, onChange }: FormProps) {
   if (!widget) return <PageForm key={page.key} page={page} script={script} isOneOfMany={isOneOfMany} onChange={onChange} />;
-  const set = (change: WidgetChange): void => onChange(changeWidget(script, page.key, widget.index, change));
+  const set = (change: WidgetChange, typed = ""): void => onChange(changeWidget(script, page.key, widget.index, change), typed && `${page.key} ${widget.index} ${typed}`);
   const isKnown = (TYPES as readonly string[]).includes(widget.type);
   return (
     <Card title={t(w.widget)} class="widget-form">
       <div class="form">
-        <Field label={t(common.name)} value={widget.name} maxLength={200} onInput={(event) => set({ name: event.currentTarget.value })} />
+        <Field label={t(common.name)} value={widget.name} maxLength={200} onInput={(event) => set({ name: event.currentTarget.value }, "name")} />
         <Field label={t(common.type)}>
           <select value={widget.type} onChange={(event) => set({ type: event.currentTarget.value })}>
             {!isKnown && <option value={widget.type}>{widget.type}</option>}
@@ -54,7 +55,7 @@ export function Form({ page, script, widget, isOneOfMany, onChange }: FormProps)
 
 function PageForm({ page, script, isOneOfMany, onChange }: Omit<FormProps, "widget">) {
   const [narrow, setNarrow] = useState(0);
-  const set = (change: PageChange): void => onChange(changePage(script, page.key, change));
+  const set = (change: PageChange, typed = ""): void => onChange(changePage(script, page.key, change), typed && `${page.key} ${typed}`);
   const setColumns = (columns: number): void => {
     const outside = page.widgets.filter(({ place }) => place.left + place.width > columns).length;
     setNarrow(outside);
@@ -64,7 +65,7 @@ function PageForm({ page, script, isOneOfMany, onChange }: Omit<FormProps, "widg
     <Card title={t(w.page)} class="widget-form">
       <div class="form">
         <p class="dim">{t(w.choose)}</p>
-        <Field label={t(common.name)} value={page.name} maxLength={200} onInput={(event) => set({ name: event.currentTarget.value })} />
+        <Field label={t(common.name)} value={page.name} maxLength={200} onInput={(event) => set({ name: event.currentTarget.value }, "name")} />
         <Field label={t(w.columns)} wrong={narrow ? t(w.narrow, { n: narrow }) : ""}>
           <input type="number" min={1} max={96} value={String(page.columns)} aria-invalid={narrow > 0 || undefined} onChange={(event) => setColumns(Number(event.currentTarget.value))} />
         </Field>
@@ -104,10 +105,10 @@ function OwnObject({ id, onChange }: { id: string; onChange: (id: string) => voi
   );
 }
 
-function Range(props: { widget: Widget; name: "least" | "most" | "hours"; label: string; onChange: (change: WidgetChange) => void }) {
+function Range(props: { widget: Widget; name: "least" | "most" | "hours"; label: string; onChange: (change: WidgetChange, typed: string) => void }) {
   const { widget, name, label, onChange } = props;
   const value = widget.attribute[name];
-  const set = (text: string): void => onChange({ attribute: { [name]: text === "" ? null : Number(text) } });
+  const set = (text: string): void => onChange({ attribute: { [name]: text === "" ? null : Number(text) } }, name);
   return (
     <Field label={label}>
       <input type="number" step="any" value={typeof value === "number" ? String(value) : ""} onChange={(event) => set(event.currentTarget.value)} />

@@ -16,6 +16,11 @@ export function change<T>(history: History<T>, now: T): History<T> {
   return { past: [...history.past, history.now].slice(-KEPT), now, future: [] };
 }
 
+/** The last change goes on, letter by letter: it is one step back. */
+export function goOn<T>(history: History<T>, now: T): History<T> {
+  return { ...history, now, future: [] };
+}
+
 export function undo<T>({ past, now, future }: History<T>): History<T> {
   const last = past[past.length - 1];
   return last === undefined ? { past, now, future } : { past: past.slice(0, -1), now: last, future: [now, ...future] };

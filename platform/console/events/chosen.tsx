@@ -48,6 +48,7 @@ export function Chosen({ ids, onDone, onNone }: { ids: readonly number[]; onDone
       </button>
       {doing && (
         <FormDialog
+          draft={`events ${doing}`}
           title={`${t(TITLES[doing])}: ${t(w.count, { n: ids.length })}`}
           submit={t(TITLES[doing])}
           fields={fieldsOf(doing)}

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { Age, Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
-import { useDraft, useLoad } from "../shell/hooks.ts";
+import { useDraft } from "../shell/drafts.ts";
+import { useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -15,8 +16,8 @@ type Handling = "acknowledge_event" | "clear_event" | "comment_event";
 
 export function EventDialog({ id, onClose, onChange }: { id: number; onClose: () => void; onChange: () => void }) {
   const { data, error, reload } = useLoad((abort) => call("get_event_item", { id }, abort), [id]);
-  const [comment, setComment, forget] = useDraft(`event-${id}`, "");
-  const [hours, setHours] = useState("4");
+  const { value: typed, set, forget } = useDraft(`event ${id}`, { comment: "", hours: "4" });
+  const { comment, hours } = typed;
   const [failure, setFailure] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const take = async (work: () => Promise<unknown>) => {
@@ -93,11 +94,11 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
           )}
           {may("operator") && (
             <>
-              <Field label={t(w.comment)} maxLength={1000} value={comment} onInput={(event) => setComment(event.currentTarget.value)} />
+              <Field label={t(w.comment)} maxLength={1000} value={comment} onInput={(event) => set({ ...typed, comment: event.currentTarget.value })} />
               {failure !== undefined && <Problem error={failure} />}
               {data.state !== "cleared" && (
                 <div class="line">
-                  <select aria-label={t(w.shelveFor)} title={t(w.shelveHint)} value={hours} onChange={(event) => setHours(event.currentTarget.value)}>
+                  <select aria-label={t(w.shelveFor)} title={t(w.shelveHint)} value={hours} onChange={(event) => set({ ...typed, hours: event.currentTarget.value })}>
                     {shelveOptions().map(([value, text]) => (
                       <option key={value} value={value}>
                         {text}

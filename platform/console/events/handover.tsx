@@ -5,7 +5,8 @@ import { Card, Empty, Field, Name, Problem, Tag } from "../parts/basics.tsx";
 import { CommandState } from "../commands/state.tsx";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useDraft, useLoad, useSend } from "../shell/hooks.ts";
+import { useDraft } from "../shell/drafts.ts";
+import { useLoad, useSend } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { tell } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -31,7 +32,7 @@ export function HandoverPart() {
 
 function Present({ onKept }: { onKept: () => void }) {
   const hours = Number(route.value.query.get("hours")) || 8;
-  const [notes, setNotes, forget] = useDraft("handover", "");
+  const { value: notes, set: setNotes, forget } = useDraft("handover", "");
   const found = useLoad((abort) => call("get_shift", { hours }, abort), [hours], 60_000);
   const { send, isBusy, error } = useSend(async () => {
     const { id } = await call("write_handover", { hours, notes });

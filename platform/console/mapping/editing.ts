@@ -1,8 +1,10 @@
 /** A draft of a table: undone and done again, kept over a reload, saved only over what was read. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
-import { begin, change, type History, redo, undo } from "../dashboards/history.ts";
+import { begin, change, goOn, type History, redo, undo } from "../dashboards/history.ts";
+import { isAnothers } from "../parts/conflict.tsx";
 import { call } from "../shell/api.ts";
+import { readDraft, useKept } from "../shell/drafts.ts";
 import type { Row } from "./rows.ts";
 
 export type TableKind = "mapping" | "control";
@@ -24,26 +26,27 @@ export interface Stored {
   id: number;
   uid: string;
   changedAt: string;
+  version: string;
   createdBy: number;
   isAvailable: number;
   draft: Draft;
 }
 
 const LOOK_MS = 15_000; // whether somebody else has saved
-const REST_MS = 300; // how long typing rests before it is kept
 
 export async function readStored(kind: TableKind, uid: string, abort?: AbortSignal): Promise<Stored> {
   const read = kind === "mapping" ? await call("get_mapping_item", { uid }, abort) : await call("get_control_item", { uid }, abort);
   const variables = "variables" in read ? ((read as MappingItem).variables as Draft["variables"]) : {};
   const rows = Array.isArray(read.script) ? (read.script as Row[]).filter(Array.isArray) : [];
   const draft = { name: read.name, rows, variables: Array.isArray(variables) ? {} : (variables ?? {}) };
-  return { id: read.id, uid: read.uid, changedAt: read.last_modified, createdBy: read.created_by, isAvailable: read.is_available, draft };
+  return { id: read.id, uid: read.uid, changedAt: read.last_modified, version: read.version, createdBy: read.created_by, isAvailable: read.is_available, draft };
 }
 
-async function write(kind: TableKind, { uid, createdBy, isAvailable }: Stored, draft: Draft): Promise<void> {
-  const common = { uid, name: draft.name, script: JSON.stringify(draft.rows), created_by: createdBy, last_modified_by: createdBy, is_available: isAvailable };
-  if (kind === "control") await call("update_control", common);
-  else await call("update_mapping", { ...common, variables: JSON.stringify(draft.variables) });
+/** Writes over what was read, and nothing else; the version since. */
+async function write(kind: TableKind, { uid, version, createdBy, isAvailable }: Stored, draft: Draft): Promise<string> {
+  const common = { uid, if_version: version, name: draft.name, script: JSON.stringify(draft.rows), created_by: createdBy, last_modified_by: createdBy, is_available: isAvailable };
+  if (kind === "control") return (await call("update_control", common)).version;
+  return (await call("update_mapping", { ...common, variables: JSON.stringify(draft.variables) })).version;
 }
 
 const isSame = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
@@ -53,24 +56,7 @@ interface Kept {
   draft: Draft;
 }
 
-const keyOf = (kind: TableKind, uid: string): string => `terrazzo-draft-${kind}-${uid}`;
-
-function readKept(kind: TableKind, uid: string): Kept | null {
-  try {
-    return JSON.parse(sessionStorage.getItem(keyOf(kind, uid)) ?? "null") as Kept | null;
-  } catch {
-    return null;
-  }
-}
-
-function keep(kind: TableKind, uid: string, kept: Kept | null): void {
-  try {
-    if (kept) sessionStorage.setItem(keyOf(kind, uid), JSON.stringify(kept));
-    else sessionStorage.removeItem(keyOf(kind, uid));
-  } catch {
-    sessionStorage.removeItem(keyOf(kind, uid)); // no room: an old draft must not come back as the present one
-  }
-}
+const nameOf = (kind: TableKind, uid: string): string => `${kind} ${uid}`;
 
 export interface Editing {
   base: Stored;
@@ -92,37 +78,33 @@ export interface Editing {
 }
 
 export function useEditing(kind: TableKind, read: Stored): Editing {
-  const [base, setBase] = useState(() => readKept(kind, read.uid)?.base ?? read);
-  const [history, setHistory] = useState<History<Draft>>(() => begin(readKept(kind, read.uid)?.draft ?? read.draft));
-  const [theirs, setTheirs] = useState<Stored | null>(() => (isSame(base, read) ? null : read));
+  const [kept] = useState(() => readDraft<Kept>(nameOf(kind, read.uid), { base: read, draft: read.draft }));
+  const [base, setBase] = useState(kept?.base ?? read);
+  const [history, setHistory] = useState<History<Draft>>(() => begin(kept?.draft ?? read.draft));
+  const [theirs, setTheirs] = useState<Stored | null>(() => (base.version === read.version ? null : read));
   const last = useRef("");
+  const isSaving = useRef(false); // a second click would find its own first one there
   const draft = history.now;
   const isChanged = !isSame(draft, base.draft);
-  // before the page is drawn: whoever leaves right after a letter finds it again
-  useLayoutEffect(() => {
-    const timer = setTimeout(() => keep(kind, base.uid, isChanged ? { base, draft } : null), REST_MS);
-    const now = (): void => keep(kind, base.uid, isChanged ? { base, draft } : null);
-    addEventListener("pagehide", now);
-    return () => {
-      clearTimeout(timer);
-      now();
-      removeEventListener("pagehide", now);
-    };
-  }, [base, draft, isChanged]);
+  useKept(nameOf(kind, base.uid), useMemo(() => (isChanged ? { base, draft } : undefined), [base, draft, isChanged]));
   useEffect(() => {
     if (!isChanged && theirs) begun(theirs);
+    let isOver = false; // what was asked before one's own save is no news after it
     const timer = setInterval(() => {
       if (document.hidden) return;
       readStored(kind, base.uid).then(
         (now) => {
-          if (isSame(now, base)) return;
+          if (isOver || now.version === base.version) return;
           if (isChanged) setTheirs(now);
           else begun(now);
         },
         () => undefined, // the next look tells it
       );
     }, LOOK_MS);
-    return () => clearInterval(timer);
+    return () => {
+      isOver = true;
+      clearInterval(timer);
+    };
   }, [base, isChanged]);
   const begun = (stored: Stored): void => {
     last.current = "";
@@ -147,7 +129,7 @@ export function useEditing(kind: TableKind, read: Stored): Editing {
       setHistory((before) => {
         const next = { ...before.now, ...changed(before.now) };
         if (isSame(next, before.now)) return before;
-        return isMore ? { ...before, now: next, future: [] } : change(before, next);
+        return isMore ? goOn(before, next) : change(before, next);
       });
     },
     undo: () => step(undo),
@@ -155,17 +137,21 @@ export function useEditing(kind: TableKind, read: Stored): Editing {
     discard: () => begun(theirs ?? base),
     takeTheirs: () => theirs && begun(theirs),
     save: async (isOver) => {
-      const now = await readStored(kind, base.uid);
-      if (!isOver && !isSame(now, base)) {
-        setTheirs(now);
+      if (isSaving.current) return false;
+      isSaving.current = true;
+      try {
+        const version = await write(kind, (isOver && theirs) || base, draft);
+        last.current = "";
+        setBase({ ...base, version, draft });
+        setTheirs(null);
+        return true;
+      } catch (error) {
+        if (!isAnothers(error)) throw error;
+        setTheirs(await readStored(kind, base.uid));
         return false;
+      } finally {
+        isSaving.current = false;
       }
-      await write(kind, now, draft);
-      const saved = await readStored(kind, base.uid);
-      last.current = "";
-      setBase(saved);
-      setTheirs(null);
-      return true;
     },
   };
 }

@@ -93,7 +93,7 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
       {tab === "variables" ? (
         <VariableTable draft={editing.draft} isFixed={!isAdmin} onChange={(how, key) => editing.set(({ variables }) => ({ variables: how(variables) }), key)} />
       ) : tab === "replay" ? (
-        <Replay using={using.data} />
+        <Replay uid={read.uid} using={using.data} />
       ) : (
         <RowsTab kind={kind} editing={editing} using={using.data} isAdmin={isAdmin} refused={refused?.rows === editing.draft.rows ? refused.wrong : null} />
       )}

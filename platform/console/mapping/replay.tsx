@@ -4,6 +4,7 @@ import type { Result, RowOf } from "terrazzo-client";
 import { Card, Field, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
+import { useDraft } from "../shell/drafts.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -20,14 +21,14 @@ const SHOWN = 30;
 const STATES = { waiting: w.waiting, running: w.running, done: w.done, failed: w.failed, cancelled: w.cancelled } as const;
 const MEANING = { waiting: "", running: "info", done: "good", failed: "bad", cancelled: "warn" } as const;
 
-export function Replay({ using }: { using: Using | undefined }) {
+export function Replay({ uid, using }: { uid: string; using: Using | undefined }) {
   const found = useLoad((abort) => page("get_replay_list", { page_size: 200 }, abort), [], EVERY_MS);
   const ids = new Set(using?.rows.map((each) => String(each.id)));
   const mine = (found.data?.rows ?? []).filter((each) => ids.has(each.object_id)).slice(0, SHOWN);
   return (
     <div class="grid">
       <Card class="span4" title={t(w.history)}>
-        {using && <Start using={using} onStarted={found.reload} />}
+        {using && <Start name={uid} using={using} onStarted={found.reload} />}
       </Card>
       <Card class="span8" title={t(w.replayLast)}>
         {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
@@ -39,9 +40,10 @@ export function Replay({ using }: { using: Using | undefined }) {
   );
 }
 
-function Start({ using, onStarted }: { using: Using; onStarted: () => void }) {
-  const [from, setFrom] = useState(() => clock.ago(DAY_MS).slice(0, 19));
-  const [to, setTo] = useState("");
+function Start({ name, using, onStarted }: { name: string; using: Using; onStarted: () => void }) {
+  const [first] = useState(() => ({ from: clock.ago(DAY_MS).slice(0, 19), to: "" }));
+  const { value: typed, set, forget } = useDraft(`replay ${name}`, first);
+  const { from, to } = typed;
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [isBusy, setBusy] = useState(false);
   const chosen = using.rows.filter((each) => !left.has(String(each.id)));
@@ -57,6 +59,7 @@ function Start({ using, onStarted }: { using: Using; onStarted: () => void }) {
       tellError(error);
     }
     if (started) tell(t(w.replayStarted, { n: started }));
+    if (started === chosen.length && !dry_run) forget();
     setBusy(false);
     onStarted();
   };
@@ -64,8 +67,8 @@ function Start({ using, onStarted }: { using: Using; onStarted: () => void }) {
   return (
     <div class="form">
       <p class="dim">{t(w.replayDo)}</p>
-      <Field label={`${t(w.replayFrom)} (${clock.offset.value})`} value={from} maxLength={32} onInput={(event) => setFrom(event.currentTarget.value)} />
-      <Field label={t(w.replayTo)} value={to} maxLength={32} onInput={(event) => setTo(event.currentTarget.value)} />
+      <Field label={`${t(w.replayFrom)} (${clock.offset.value})`} value={from} maxLength={32} onInput={(event) => set({ ...typed, from: event.currentTarget.value })} />
+      <Field label={t(w.replayTo)} value={to} maxLength={32} onInput={(event) => set({ ...typed, to: event.currentTarget.value })} />
       <fieldset class="choose">
         <legend class="dim">{t(w.replayOf)}</legend>
         {!using.rows.length && <p class="dim">{t(w.noObjects)}</p>}

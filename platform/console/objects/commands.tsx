@@ -63,6 +63,7 @@ export function Commands({ row, variables }: { row: ObjectItem; variables: Objec
       <Last row={row} />
       {chosen && (
         <Sending
+          draft={`${row.uid} ${chosen.code}`}
           title={t(w.sendTo, { name: chosen.name, object: row.name })}
           name={chosen.name}
           value={chosen.value}

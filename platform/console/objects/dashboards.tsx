@@ -65,6 +65,7 @@ function Adding({ id, onClose, onDone }: { id: string; onClose: () => void; onDo
   if (!data) return null;
   return (
     <FormDialog
+      draft={`object-dashboard ${id}`}
       title={t(w.add)}
       submit={t(common.add)}
       initial={{ category: "pro" }}

@@ -68,6 +68,7 @@ export function ObjectDialog({ row, onClose, onDone }: { row?: ObjectItem; onClo
   }
   return (
     <FormDialog
+      draft={`object ${row?.uid ?? "new"}`}
       title={row ? t(w.editNamed, { name: row.name }) : t(w.add)}
       submit={t(common.save)}
       initial={row ? { ...valuesOf(row) } : {}}

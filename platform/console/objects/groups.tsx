@@ -131,6 +131,7 @@ const joined = (below: string | undefined, name: string | undefined): string => 
 function AddGroup({ tree, below, onDone, onClose }: { tree: readonly Branch[]; below: string } & DialogProps) {
   return (
     <FormDialog
+      draft={`group new ${below}`}
       title={t(w.groupAdd)}
       submit={t(common.save)}
       initial={{ below }}
@@ -152,6 +153,7 @@ function ChangeGroup({ tree, one, onRemove, onDone, onClose }: { tree: readonly 
   const below = one.path.slice(0, Math.max(0, one.path.length - one.name.length - SEPARATOR.length));
   return (
     <FormDialog
+      draft={`group ${one.path}`}
       title={t(w.groupNamed, { name: one.name })}
       submit={t(common.save)}
       initial={{ name: one.name, below }}

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { RowOf, Result } from "terrazzo-client";
 import { Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { may, page, pathPage } from "../shell/api.ts";
-import { useAsked, useDraft, useLoad, useRested } from "../shell/hooks.ts";
+import { useAsked, useLoad, useRested } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -32,7 +32,6 @@ export function ObjectList() {
   const [text, setText] = useState(query.get("q") ?? "");
   const [isAdding, setAdding] = useState(false);
   useAsked("add", () => setAdding(may("admin")));
-  const [, keep] = useDraft("objects-search", "");
   const wanted = useRested(text, REST_MS);
   const group = query.get("group") ?? "";
   const isMap = query.get("view") === "map";
@@ -43,7 +42,6 @@ export function ObjectList() {
   const found = useLoad((abort) => readObjects({ text: wanted, group, inside, index, order }, abort), [wanted, group, inside, index, order], 30_000);
   const type = (value: string): void => {
     setText(value);
-    keep(value);
     replaceQuery({ q: value || undefined, page: undefined });
   };
   const shown = found.data;

@@ -42,6 +42,7 @@ export function ServiceDialog({ row, record, onClose, onDone }: Props<Service>) 
   ];
   return (
     <RecordForm
+      objectId={row.id}
       path={SERVICE}
       title={record ? t(w.changeNamed, { name: record.name.slice(0, 64) }) : t(w.serviceOf, { name: row.name })}
       record={record}
@@ -87,6 +88,7 @@ function CollectForm({ row, record, projects, onClose, onDone }: Props<Collected
   };
   return (
     <RecordForm
+      objectId={row.id}
       path={COLLECTED}
       title={record ? t(w.changeNamed, { name: record.name.slice(0, 64) }) : t(w.collectOf, { name: row.name })}
       record={record}
@@ -117,6 +119,8 @@ function valuesOf(record: object, fields: readonly FormField[]): Values {
 
 interface FormProps {
   path: string;
+  /** Of the object that it is about. */
+  objectId: number;
   title: string;
   record: { id: number; name: string } | null;
   /** What is asked before it is removed. */
@@ -128,7 +132,7 @@ interface FormProps {
   onDone: () => void;
 }
 
-function RecordForm({ path, title, record, ask, fields, initial, save, onClose, onDone }: FormProps) {
+function RecordForm({ path, objectId, title, record, ask, fields, initial, save, onClose, onDone }: FormProps) {
   const [isRemoving, setRemoving] = useState(false);
   const done = (told: string): void => {
     onClose();
@@ -144,6 +148,7 @@ function RecordForm({ path, title, record, ask, fields, initial, save, onClose, 
   }
   return (
     <FormDialog
+      draft={`${path} ${record?.id ?? `new ${objectId}`}`}
       title={title}
       submit={t(common.save)}
       initial={initial}

@@ -1,4 +1,5 @@
 /** What an editor says when somebody else has changed what is edited: nothing is overwritten without a word. */
+import { GatewayError } from "terrazzo-client";
 import { t, words } from "../words/words.ts";
 
 const w = words({
@@ -6,6 +7,11 @@ const w = words({
   keepMine: ["Save mine over it", "用我的覆盖"],
   takeTheirs: ["Show theirs", "查看对方的"],
 });
+
+/** Whether something was not saved because somebody else has saved since it was read. */
+export function isAnothers(error: unknown): boolean {
+  return error instanceof GatewayError && error.reason?.code === "changed_since_read";
+}
 
 export function Conflict({ told, onTheirs, onMine }: { told: string; onTheirs: () => void; onMine: () => void }) {
   return (

@@ -2,12 +2,15 @@
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
 import { upload } from "../shell/api.ts";
+import { useDraft } from "../shell/drafts.ts";
 import { isSecondClick, useSend } from "../shell/hooks.ts";
 import { Progress, tell } from "../shell/toasts.tsx";
 import { isStop, works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
+import { Back } from "./back.tsx";
 import { Code, Dialog, Field, PasswordOf, Problem } from "./basics.tsx";
+import { withoutSecrets } from "./secrets.ts";
 
 const w = words({
   once: ["This is shown once, now: keep it where it is safe.", "仅显示这一次：请妥善保存。"],
@@ -32,6 +35,8 @@ export interface FormField {
 
 interface Props {
   title: string;
+  /** What is typed here, as a name of its own: it is kept under it over a reload. With the uid of the record, or `new`. */
+  draft: string;
   fields: readonly FormField[];
   initial?: Values;
   submit: string;
@@ -43,17 +48,25 @@ interface Props {
   username?: string;
 }
 
-/** Fields in a dialog; what is wrong stands at the field that the platform names. */
-export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose, username, more }: Props) {
+/** Fields in a dialog; what is wrong stands at the field that the platform names. What is typed stays until it is sent or cancelled; closed by Escape it is there again. */
+export function FormDialog({ title, draft, fields, initial = {}, submit, onSubmit, onClose, username, more }: Props) {
   const [first] = useState(initial);
-  const [typed, setTyped] = useState<Values>({});
+  const { value: typed, set, forget, isBack } = useDraft<Values>(`form ${draft}`, {}, (all) => withoutSecrets(all, fields));
   const values = Object.fromEntries(fields.map((each) => [each.name, typed[each.name] ?? first[each.name] ?? firstOf(each)]));
-  const { send, isBusy, error } = useSend(() => onSubmit(values));
-  const change = (name: string, value: string) => setTyped((before) => ({ ...before, [name]: value }));
+  const { send, isBusy, error } = useSend(async () => {
+    await onSubmit(values);
+    forget();
+  });
+  const change = (name: string, value: string) => set((before) => ({ ...before, [name]: value }));
+  const cancel = (): void => {
+    forget();
+    onClose();
+  };
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={send}>
         {username !== undefined && <PasswordOf username={username} />}
+        <Back isBack={isBack} onAnew={forget} />
         {fields.filter((each) => !each.isShown || each.isShown(values)).map((each) => (
           <OneField key={each.name} field={each} value={values[each.name] ?? ""} isWrong={isNamed(error, each.name)} onChange={(value) => change(each.name, value)} />
         ))}
@@ -64,7 +77,7 @@ export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onCl
               {more.title}
             </button>
           )}
-          <button type="button" onClick={onClose}>
+          <button type="button" onClick={cancel}>
             {t(common.cancel)}
           </button>
           <button class="primary" disabled={isBusy}>

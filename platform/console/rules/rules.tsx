@@ -60,6 +60,7 @@ export function Rules() {
       />
       {dialog && dialog.kind !== "remove" && (
         <FormDialog
+          draft={`rule ${dialog.kind === "add" ? `new ${Object.values(dialog.initial).join(" ")}` : dialog.rule.uid}`}
           title={dialog.kind === "add" ? t(w.add) : t(w.edit, { name: dialog.rule.name.slice(0, 64) })}
           submit={t(common.save)}
           fields={fieldsOf(dialog.kind === "edit" ? dialog.rule : null)}

@@ -1,4 +1,4 @@
-/** What pages use to read, to follow and to keep what is typed. */
+/** What pages use to read, to follow and to send. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Frame, Unreachable, type Wanted } from "terrazzo-client";
 import { healed, live } from "./api.ts";
@@ -7,8 +7,6 @@ import { readPatiently } from "./patience.ts";
 import { replaceQuery, route } from "./routes.ts";
 
 const SECOND_MS = 1_000;
-/** Characters of a draft that are kept. */
-export const MOST_KEPT = 100_000;
 
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
@@ -125,22 +123,6 @@ export function useSeldom(work: () => void, ms: number): () => void {
   return () => {
     timer.current ??= setTimeout(call, ms);
   };
-}
-
-/** A state that outlives a reload of the page, for what somebody is typing; never for secrets. What is too long is not kept: half a text would look like all of it. */
-export function useDraft(name: string, initial: string): [string, (value: string) => void, () => void] {
-  const key = `terrazzo-draft-${name}`;
-  const [value, setValue] = useState(() => sessionStorage.getItem(key) ?? initial);
-  const set = (text: string) => {
-    setValue(text);
-    if (text.length <= MOST_KEPT) sessionStorage.setItem(key, text);
-    else sessionStorage.removeItem(key);
-  };
-  const forget = () => {
-    sessionStorage.removeItem(key);
-    setValue(initial);
-  };
-  return [value, set, forget];
 }
 
 export interface Sending {

@@ -85,6 +85,7 @@ export function AgainButton({ script, objects, onAsked }: { script: Script; obje
       <button onClick={() => setOpen(true)}>{t(w.recompute)}</button>
       {isOpen && (
         <FormDialog
+          draft={`recompute ${script.uid}`}
           title={t(w.recomputeNamed, { name: script.name.slice(0, 64) })}
           submit={t(w.recompute)}
           initial={{ start_time: clock.format(now - AGAIN_MS).slice(0, 19), end_time: clock.format(now).slice(0, 19) }}

@@ -1,9 +1,11 @@
 /** A script of statistics, calculations, balances or retainers as it is written: what is wrong stands at the cell that the platform names. */
 import { useState } from "preact/hooks";
 import { GatewayError } from "terrazzo-client";
+import { Back } from "../parts/back.tsx";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { isNamed, Removal } from "../parts/forms.tsx";
 import { page } from "../shell/api.ts";
+import { useDraft } from "../shell/drafts.ts";
 import { useLoad, useSend } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { serverText } from "../words/server-text.ts";
@@ -25,10 +27,18 @@ interface Props {
 }
 
 export function ScriptEditor({ script, kind, onClose, onDone, onRemoved }: Props) {
-  const [draft, setDraft] = useState(script);
+  const { value: draft, set, forget, isBack } = useDraft(`script ${kind} ${script.uid || "new"}`, script);
   const [isRemoving, setRemoving] = useState(false);
-  const { send, isBusy, error } = useSend(async () => onDone(await save(kind, draft)));
-  const change = (changes: Partial<Script>) => setDraft((before) => ({ ...before, ...changes }));
+  const { send, isBusy, error } = useSend(async () => {
+    const uid = await save(kind, draft);
+    forget();
+    onDone(uid);
+  });
+  const change = (changes: Partial<Script>) => set((before) => ({ ...before, ...changes }));
+  const cancel = (): void => {
+    forget();
+    onClose();
+  };
   const wrong = error instanceof GatewayError ? wrongOf(error) : null;
   if (isRemoving) {
     return (
@@ -44,6 +54,7 @@ export function ScriptEditor({ script, kind, onClose, onDone, onRemoved }: Props
   return (
     <Dialog title={script.uid ? script.name : t(w.newScript)} class="broad" onClose={onClose}>
       <form class="form" onSubmit={send}>
+        <Back isBack={isBack} onAnew={forget} />
         <Field label={t(common.name)} required maxLength={64} value={draft.name} autoFocus={!script.uid} onInput={(event) => change({ name: event.currentTarget.value })} />
         {kind === "balance" ? <BalanceFields draft={draft} error={error} onChange={change} /> : <Rows kind={kind} rows={draft.rows} wrong={wrong} onChange={(rows) => change({ rows })} />}
         <Objects kind={kind} chosen={draft.object_list} onChange={(object_list) => change({ object_list })} />
@@ -54,7 +65,7 @@ export function ScriptEditor({ script, kind, onClose, onDone, onRemoved }: Props
               {t(common.remove)}
             </button>
           )}
-          <button type="button" onClick={onClose}>
+          <button type="button" onClick={cancel}>
             {t(common.cancel)}
           </button>
           <button class="primary" disabled={isBusy}>

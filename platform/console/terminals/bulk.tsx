@@ -88,12 +88,12 @@ function Dialog({ asked, onSubmit, onClose }: { asked: { doing: Doing; n: number
   const title = `${t(TITLES[doing])}: ${t(bw.terminals, { n })}`;
   const { data } = useLoad((abort) => (doing === "config" ? page("get_terminal_config_list", { page_size: MOST_CONFIGURATIONS }, abort) : Promise.resolve(null)), [doing]);
   if (doing === "tag") {
-    return <FormDialog title={title} submit={t(bw.tag)} fields={[{ name: "tags", label: t(bw.tags), hint: t(bw.tagsHint) }]} onSubmit={onSubmit} onClose={onClose} />;
+    return <FormDialog draft="terminals tag" title={title} submit={t(bw.tag)} fields={[{ name: "tags", label: t(bw.tags), hint: t(bw.tagsHint) }]} onSubmit={onSubmit} onClose={onClose} />;
   }
   if (doing === "config") {
     if (!data) return null;
     const options = data.rows.map((each) => [String(each.uid), String(each.name)] as const);
-    return <FormDialog title={title} submit={t(bw.config)} fields={[{ name: "config_id", label: t(bw.config), kind: "choice", options }]} onSubmit={onSubmit} onClose={onClose} />;
+    return <FormDialog draft="terminals configuration" title={title} submit={t(bw.config)} fields={[{ name: "config_id", label: t(bw.config), kind: "choice", options }]} onSubmit={onSubmit} onClose={onClose} />;
   }
   const text = t({ enable: bw.enableAsk, disable: bw.disableAsk, remove: bw.removeAsk }[doing]);
   return <Ask title={title} text={text} action={t(TITLES[doing])} isDangerous={doing === "remove"} onYes={() => onSubmit({})} onClose={onClose} />;

@@ -6,7 +6,8 @@ import { w as sending } from "../commands/words.ts";
 import { Age, Card, Empty, Field, Name, Problem } from "../parts/basics.tsx";
 import { Json } from "../parts/json.tsx";
 import { may, page, sendCommand } from "../shell/api.ts";
-import { useDraft, useLive, useLoad, useSeldom } from "../shell/hooks.ts";
+import { useDraft } from "../shell/drafts.ts";
+import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { w } from "./words.ts";
@@ -54,8 +55,8 @@ export function Commands({ uid, isOnline }: { uid: string; isOnline: boolean }) 
 }
 
 function Send({ uid, isOnline, onSent }: { uid: string; isOnline: boolean; onSent: () => void }) {
-  const [command, setCommand, forget] = useDraft(`command-${uid}`, "");
-  const [value, setValue] = useState("");
+  const { value: typed, set, forget } = useDraft(`command ${uid}`, { command: "", value: "" });
+  const { command, value } = typed;
   const [isAsked, setAsked] = useState(false);
   const [given, setGiven] = useState({ command: "", value: "" });
   const ask = (event: Event): void => {
@@ -66,12 +67,13 @@ function Send({ uid, isOnline, onSent }: { uid: string; isOnline: boolean; onSen
   return (
     <>
       <form class="form" onSubmit={ask}>
-        <Field label={t(w.command)} hint={t(w.commandHint)} required maxLength={MOST_LETTERS} value={command} onInput={(event) => setCommand(event.currentTarget.value)} />
-        <Field label={t(common.value)} maxLength={MOST_LETTERS} value={value} onInput={(event) => setValue(event.currentTarget.value)} />
+        <Field label={t(w.command)} hint={t(w.commandHint)} required maxLength={MOST_LETTERS} value={command} onInput={(event) => set({ ...typed, command: event.currentTarget.value })} />
+        <Field label={t(common.value)} maxLength={MOST_LETTERS} value={value} onInput={(event) => set({ ...typed, value: event.currentTarget.value })} />
         <button class="primary">{t(sending.check)}</button>
       </form>
       {isAsked && (
         <Sending
+          draft={null}
           title={t(w.sendTo, { name: given.command, terminal: uid })}
           name={given.command}
           value={given.value}
@@ -81,7 +83,6 @@ function Send({ uid, isOnline, onSent }: { uid: string; isOnline: boolean; onSen
           send={(text, key) => sendCommand("publish_terminal_command", { terminal_id: uid, command: given.command, value: text, idempotency_key: key })}
           onSent={() => {
             forget();
-            setValue("");
             onSent();
           }}
           onClose={() => setAsked(false)}

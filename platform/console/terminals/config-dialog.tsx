@@ -48,6 +48,7 @@ export function ConfigDialog({ uid, onClose, onDone }: { uid?: string; onClose: 
   };
   return (
     <FormDialog
+      draft={`configuration ${item ? uid : "new"}`}
       title={item ? t(w.configNamed, { name: item.name }) : t(configs.add)}
       submit={t(common.save)}
       initial={item ? valuesOf(item) : {}}

@@ -21,6 +21,7 @@ export function EditTerminal({ item, onClose, onDone }: { item: Item; onClose: (
   if (!data) return null;
   return (
     <FormDialog
+      draft={`terminal ${item.uid}`}
       title={t(w.editNamed, { name: item.name || item.uid })}
       submit={t(common.save)}
       initial={valuesOf(item)}

@@ -1,7 +1,8 @@
 /** Importing terminals: tried first, with each error at its cell; then all of it or nothing. The dialog may be closed meanwhile. */
 import { useEffect, useState } from "preact/hooks";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
-import { MOST_KEPT, useDraft } from "../shell/hooks.ts";
+import { hasSecrets } from "../parts/secrets.ts";
+import { useDraft } from "../shell/drafts.ts";
 import { bytesText, Progress } from "../shell/toasts.tsx";
 import { works } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
@@ -13,11 +14,12 @@ import { fileText } from "./file-text.ts";
 import { chosenFile, counts, failure, forgetTried, isImporting, isShown, type Mode, runImport, tried, type Tried } from "./importing.ts";
 
 const COLUMNS = "uid,name,type,config_id,mode,username,pin,access,tags";
+const MOST_SHOWN = 100_000; // characters of a file that is shown as text
 const MOST_TYPED = 900_000;
 const SHOWN = 30;
 
 export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
-  const [text, setText, forget] = useDraft("import-terminals", "");
+  const { value: text, set: setText, forget } = useDraft("import terminals", "", (rows) => (hasSecrets(rows) ? null : rows));
   const [mode, setMode] = useState<Mode>((tried.value?.report.mode as Mode | undefined) ?? "create");
   useEffect(() => {
     isShown.value = true;
@@ -31,7 +33,7 @@ export function ImportDialog({ onClose, onDone }: { onClose: () => void; onDone:
   };
   const take = async (chosen: File | undefined) => {
     if (!chosen) return;
-    if (chosen.size <= MOST_KEPT) return change(await fileText(chosen));
+    if (chosen.size <= MOST_SHOWN) return change(await fileText(chosen));
     chosenFile.value = chosen;
     forgetTried();
   };

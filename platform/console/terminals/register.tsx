@@ -29,6 +29,7 @@ export function Register({ uid, onClose }: { uid?: string; onClose: () => void }
   const configurations = [["", "–"] as const, ...data.rows.map((each) => [String(each.uid), String(each.name)] as const)];
   return (
     <FormDialog
+      draft={`terminal ${uid ? `register ${uid}` : "new"}`}
       title={uid ? t(w.registerAsk, { uid: uid.slice(0, 64) }) : t(w.create)}
       submit={t(w.register)}
       initial={{ uid: uid ?? "", mode: "pwd", type: "Other" }}

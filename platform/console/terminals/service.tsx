@@ -23,6 +23,7 @@ export function ServiceDialog({ uids, onDone, onClose }: { uids: readonly string
   const options = LENGTHS.map((hours) => [String(hours), t(hours % 24 ? sw.hours : sw.days, { n: hours % 24 ? hours : hours / 24 })] as const);
   return (
     <FormDialog
+      draft={`out-of-service ${uids.length === 1 ? uids[0] : "some"}`}
       title={`${t(sw.out)}: ${t(sw.terminals, { n: uids.length })}`}
       submit={t(sw.out)}
       fields={[

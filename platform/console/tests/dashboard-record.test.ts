@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { begin, change, redo, undo } from "../dashboards/history.ts";
+import { begin, change, goOn, redo, undo } from "../dashboards/history.ts";
 import { freePlace, inReadingOrder, inside, isFree, overlap, rowsOf } from "../dashboards/layout.ts";
 import { addPage, addWidget, changeWidget, objectOf, placeWidget, readPages, removeWidget, type Json } from "../dashboards/record.ts";
 
@@ -94,4 +94,9 @@ test("what was done is taken back and done again, a hundred steps of it", () => 
   history = change(history, 99);
   assert.equal(redo(history).now, 99);
   assert.equal(change(history, 99), history);
+});
+
+test("what goes on letter by letter is one step", () => {
+  const history = goOn(goOn(change(begin(""), "p"), "pu"), "pum");
+  assert.deepEqual([history.now, undo(history).now, redo(undo(history)).now], ["pum", "", "pum"]);
 });

@@ -6,7 +6,7 @@ import { build } from "esbuild";
 
 const folder = mkdtempSync(join(import.meta.dirname, "..", "generated", "tests-"));
 try {
-  await build({ entryPoints: process.argv.slice(2), bundle: true, platform: "node", format: "esm", outdir: folder, outExtension: { ".js": ".mjs" }, jsx: "automatic", jsxImportSource: "preact", logLevel: "warning" });
+  await build({ entryPoints: process.argv.slice(2), bundle: true, external: ["typescript"], platform: "node", format: "esm", outdir: folder, outExtension: { ".js": ".mjs" }, jsx: "automatic", jsxImportSource: "preact", logLevel: "warning" });
   const files = process.argv.slice(2).map((file) => join(folder, file.replace(/^.*\//, "").replace(/\.ts$/, ".mjs")));
   process.exitCode = spawnSync(process.execPath, ["--test", "--test-reporter=dot", ...files], { stdio: "inherit" }).status ?? 1;
 } finally {

@@ -353,6 +353,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   entity_for_super_users: "{entity}：只有超级用户可以更改",
   field_is_taken: "{field}：{value} 已被占用",
   stands_for_secret: "为 {mask}，它只是机密的占位：请给出机密本身",
+  changed_since_read: "if_version：{entity} {uid} 在您读取之后已被他人更改；请重新读取",
   contradicts_stored: "{entity}：与已存储的内容冲突：{why}",
   quiet_times_together: "quiet_start 与 quiet_end 须同时给出",
   repeats_together: "repeat_s 与 repeat_times 须同时给出",

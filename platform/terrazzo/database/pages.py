@@ -11,7 +11,10 @@ import sqlalchemy as sa
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.conditions import Column, Selection
 from terrazzo.database.one_of import one_of
+from terrazzo.errors import BadParameter
+from terrazzo.reasons import say
 
+MAX_PAGE_SIZE = 1_000
 OrderBy = tuple[str, bool] | None  # a column, and whether it falls
 
 _SIZE, _SKIPPED = "page_size", "page_skipped"  # parameters of the statements
@@ -31,6 +34,18 @@ class Among(NamedTuple):
     def select(self, *columns: Column) -> sa.Select[Any]:
         """Something of what fits."""
         return sa.select(*columns).select_from(self.source).where(*self.where)
+
+
+def check_page(page_index: int, page_size: int) -> None:
+    """Refuses a page that there can't be.
+
+    Raises:
+        BadParameter: it says which of the two is wrong.
+    """
+    if page_index < 1:
+        raise BadParameter("page_index", say("expected_1_or_more", got=page_index))
+    if not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise BadParameter("page_size", say("expected_1_to_got", most=MAX_PAGE_SIZE, got=page_size))
 
 
 class PageStatements:

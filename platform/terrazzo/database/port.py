@@ -39,8 +39,8 @@ class Repository(Protocol):
 
     async def create(self, actor: Actor, values: Mapping[str, Any]) -> Row: ...
 
-    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
-        """Changes the given columns, leaves the others."""
+    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any], version: str | None = None) -> Row:
+        """Changes the given columns, leaves the others; with ``version`` only where the record has it still."""
 
     async def delete(self, actor: Actor, key: int | str) -> Row:
         """Deletes and returns the record as it was."""

@@ -90,6 +90,7 @@ SENTENCES = {
     "entity_for_super_users": "{entity}: only a super user may change this",
     "field_is_taken": "{field}: {value} is taken",
     "stands_for_secret": "is {mask}, which stands for a secret: give the secret itself",
+    "changed_since_read": "if_version: somebody has changed {entity} {uid} since it was read; read it again",
     "contradicts_stored": "{entity}: contradicts what is stored: {why}",
     "quiet_times_together": "quiet_start and quiet_end go together",
     "repeats_together": "repeat_s and repeat_times go together",

@@ -23,7 +23,7 @@ from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.pages import Among, OrderBy, PageStatements, read_page
+from terrazzo.database.pages import Among, OrderBy, PageStatements, check_page, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.database.unindexed import beside as find_beside
 from terrazzo.domain.actor import Actor
@@ -37,11 +37,11 @@ from terrazzo.metadata.repositories.name_column import NameColumn
 from terrazzo.metadata.repositories.whole_table import columns_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
+from terrazzo.metadata.versions import refuse_another
 from terrazzo.reasons import say
 from terrazzo.times import now_us
 from terrazzo.userinfo import MASK
 
-MAX_PAGE_SIZE = 1_000
 _CHUNK = 5_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 _BY_ID = Conditions(within=[("id", ())])
@@ -123,9 +123,9 @@ class EntityRepository:
         """Stores a new record, in the actor's company unless a super user names another; returns its row."""
         return await self._create(actor, values, {})
 
-    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
+    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any], version: str | None = None) -> Row:
         """Changes the given columns, leaves the others. A record's uid, company and author can't be changed."""
-        return await self._update(actor, key, values, {})
+        return await self._update(actor, key, values, {}, version)
 
     async def delete(self, actor: Actor, key: int | str) -> Row:
         """Deletes and returns the record as it was."""
@@ -172,7 +172,7 @@ class EntityRepository:
         among: Among | None = None,
     ) -> Rows:
         """A page of what fits; ``among``: where another table says sooner what does."""
-        _check_page(page_index, page_size)
+        check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         if where or self._is_narrow:
             own, seen, may_be_few = None, [*self._visible(actor, conditions), *where], bool(where)
@@ -337,7 +337,9 @@ class EntityRepository:
             await self._record(unit, None, row)
         return self._codec.public(row)
 
-    async def _update(self, actor: Actor, key: int | str, values: Mapping[str, Any], internal: Draft) -> Row:
+    async def _update(
+        self, actor: Actor, key: int | str, values: Mapping[str, Any], internal: Draft, version: str | None = None
+    ) -> Row:
         fixed = (self.entity.uid_name, self.entity.company, "created_by")
         values = {name: value for name, value in values.items() if not self._is_mask(name, value)}
         changing = [each for each in self.entity.writable() if each.name in values and each.name not in fixed]
@@ -345,6 +347,7 @@ class EntityRepository:
         self._sign(actor, draft, "last_modified_by")
         async with self._changing(actor) as unit:
             before = await self._find_to_change(unit, key)
+            await refuse_another(unit.connection, self.entity, before, version)
             self._check_fixed(values, before)
             self.check_draft(draft, before)
             await self._guard(unit.connection, actor, draft, before)
@@ -490,10 +493,3 @@ class EntityRepository:
         row = self._codec.decode(found.mappings().one())
         unit.use.add_record(row[self.entity.company], row.pop(queries.SIZE))
         return row
-
-
-def _check_page(page_index: int, page_size: int) -> None:
-    if page_index < 1:
-        raise BadParameter("page_index", say("expected_1_or_more", got=page_index))
-    if not 1 <= page_size <= MAX_PAGE_SIZE:
-        raise BadParameter("page_size", say("expected_1_to_got", most=MAX_PAGE_SIZE, got=page_size))

@@ -35,7 +35,7 @@ class UserRepository(EntityRepository):
         """Stores a new user with the hash of a password that was made before."""
         return await self._create(actor, values, {"password_hash": password_hash})
 
-    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
+    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any], version: str | None = None) -> Row:
         """Changes the given columns; of passwords only other users'.
 
         Raises:
@@ -44,7 +44,7 @@ class UserRepository(EntityRepository):
         if values.get("password") is not None:
             await self._refuse_password(actor, key)
         rest, internal = await _take_password(values, required=False)
-        return await self._update(actor, key, rest, internal)
+        return await self._update(actor, key, rest, internal, version)
 
     async def set_own_password(self, actor: Actor, password: str) -> Row:
         """Gives the actor another password, once it is proven that this may be."""

@@ -17,6 +17,7 @@ from terrazzo.api.kernel.paging import CountedList, Paged, paged
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.records import RecordView
 from terrazzo.api.operations.entities.types import (
+    IF_VERSION,
     ByUid,
     create_type,
     given,
@@ -28,6 +29,7 @@ from terrazzo.api.operations.entities.types import (
 from terrazzo.database.entity import Entity
 from terrazzo.database.port import Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.metadata.versions import version_of
 from terrazzo.times import format_spaced
 
 Extend = Callable[[Services, Any, Sequence[Row]], Awaitable[Sequence[Mapping[str, Any]]]]
@@ -49,6 +51,12 @@ class Changed(msgspec.Struct):
     """The record that was changed or deleted."""
 
     uid: str
+
+
+class ChangedVersion(Changed):
+    """The record that was changed, and its version since."""
+
+    version: str
 
 
 class Says(Enum):
@@ -79,6 +87,9 @@ class EntityActions:
     readers: Role = Role.VIEWER
     is_paged: bool = True  # False: a list is a bare array
     says: Says = Says.UID
+    has_version: bool = (
+        False  # its records (which say ``Says.UID``) tell their version, and a change may be made of that version only
+    )
     format_time: Callable[[int, tzinfo], str] = format_spaced
     more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
     extend: Extend | None = None  # fills them
@@ -95,16 +106,19 @@ class EntityActions:
     def operations(self) -> Iterable[Operation]:
         """The rows of its five actions."""
         name, title, entity = self.name, self.title, self.entity
-        record = record_type(name, title, entity, self.more)
+        record = record_type(name, title, entity, {**self.more, **({"version": str} if self.has_version else {})})
         key, more = key_type(name, self.keys), [*self.written.items()]
         create = create_type(name, title, entity, self.required, more)
-        update = update_type(name, title, entity, self.required_to_update, more, self.keys)
+        update = update_type(
+            name, title, entity, self.required_to_update, more, self.keys, has_version=self.has_version
+        )
         changed = {Says.UID: Changed, Says.RECORD: record, Says.NOTHING: Empty}[self.says]
+        updated = ChangedVersion if self.has_version else changed
         page = Paged[record] if self.is_paged else list[record]  # type: ignore[valid-type]
         admin, readers = Role.ADMIN, self.readers
         for action, summary, request, result, permission, handler in (
             (self.create, f"Creates a {title}", create, Created, admin, self.handle_create),
-            (self.update, f"Changes the given fields of a {title}", update, changed, admin, self.handle_update),
+            (self.update, f"Changes the given fields of a {title}", update, updated, admin, self.handle_update),
             (self.delete, f"Deletes a {title}", key, changed, admin, self.handle_delete),
             (self.get_item, f"One {title}", self.item_request or key, record, readers, self.handle_get_item),
             (self.get_list, f"A page of the {plural(title)}", self.list_request, page, readers, self.handle_get_list),
@@ -129,10 +143,19 @@ class EntityActions:
         return Created(row["id"], row[self.entity.uid_name])
 
     async def handle_update(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
-        """Changes the given columns of a record; what is not given stays as it is."""
+        """Changes the given columns of a record; what is not given stays as it is.
+
+        Raises:
+            Conflict: it is another version than the one that was read.
+        """
         values = given(request)
-        key = take_key(values, self.keys)
-        return await self._say(services, actor, request, await self.repository(services).update(actor, key, values))
+        key, version = take_key(values, self.keys), {}
+        if self.has_version:
+            version = {"version": values.pop(IF_VERSION, None)}
+        row = await self.repository(services).update(actor, key, values, **version)
+        if self.has_version:
+            return ChangedVersion(row[self.entity.uid_name], version_of(self.entity, row))
+        return await self._say(services, actor, request, row)
 
     async def handle_delete(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
         """Deletes a record that no other names."""
@@ -179,6 +202,9 @@ class EntityActions:
         elif self.extend is not None:
             for record, more in zip(records, await self.extend(services, request, rows), strict=True):
                 record.update(more)
+        if self.has_version:
+            for record, row in zip(records, rows, strict=True):
+                record["version"] = version_of(self.entity, row)
         return records
 
 

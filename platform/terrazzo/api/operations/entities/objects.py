@@ -58,6 +58,7 @@ MAPPINGS = EntityActions(
     is_paged=False,
     more={"action": str, "actionid": Any},
     extend=_with_request,
+    has_version=True,
     item_request=MappingKey,
     list_request=MappingList,
 )
@@ -72,6 +73,7 @@ CONTROLS = EntityActions(
     get_list="get_control_list",
     entity=CONTROL,
     repository=lambda services: services.entities.controls,
+    has_version=True,
 )
 
 CUSTOMERS = EntityActions(

@@ -129,6 +129,7 @@ DASHBOARDS = EntityActions(
     get_list="get_dashboard_list",
     entity=DASHBOARD,
     repository=lambda services: services.entities.dashboards,
+    has_version=True,
 )
 
 PROJECTS = EntityActions(

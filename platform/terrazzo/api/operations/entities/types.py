@@ -19,6 +19,16 @@ StructColumn = tuple[Any, ...]
 """A field of a Struct that is made here: name, type and, where it may be left out, default."""
 
 
+IF_VERSION = "if_version"
+IfVersion = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description="the `version` that was read: the change is refused (`changed_since_read`) where it is another now",
+    ),
+]
+
+
 class ByUid(msgspec.Struct, kw_only=True):
     """Which record."""
 
@@ -45,12 +55,15 @@ def update_type(
     required: Collection[str],
     more: Iterable[StructColumn],
     keys: tuple[str, ...],
+    *,
+    has_version: bool = False,
 ) -> Any:
     """The Struct of a request that changes a record; ``more`` are columns that no record shows."""
     columns = [column for column in written_columns(entity, required) if column[0] not in (*keys, entity.uid_name)]
     number = [("id", Key)] if "id" in required else []
     optional = [(column, of | None | UnsetType, UNSET) for column, of, *_ in more]
-    return struct_of(f"update_{name}", f"Changes of a {title}.", [*_keys(keys), *number, *columns, *optional])
+    version = [(IF_VERSION, IfVersion | None | UnsetType, UNSET)] if has_version else []
+    return struct_of(f"update_{name}", f"Changes of a {title}.", [*_keys(keys), *number, *columns, *optional, *version])
 
 
 def record_type(name: str, title: str, entity: Entity, more: Mapping[str, Any]) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from browser import Tab
+import pytest
+from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 
 def chiller(plant: DemoPlant) -> dict[str, Any]:
@@ -44,3 +46,85 @@ def test_all_that_happened_to_an_object_stands_in_its_logbook(admin: Tab, plant:
     page.get_by_role("button", name="Records and files").click()
     page.get_by_role("link", name="equipment repaired: New seal").click()
     expect(page.get_by_role("dialog").get_by_label("What was done")).to_have_value("New seal")
+
+
+@pytest.fixture
+def phone(plant: DemoPlant, browser: Browser) -> Iterator[Tab]:
+    """A tab as broad as a phone."""
+    tab = open_tab(browser, plant.url, viewport={"width": 360, "height": 740})
+    tab.open()
+    yield tab
+    complaints = tab.complaints()
+    tab.page.context.close()
+    assert complaints == []
+
+
+def is_within(shown: Locator, width: int = 360) -> None:
+    """It is seen without pushing anything aside: a line cuts what is longer, and does not hide it."""
+    expect(shown).to_be_visible()
+    box = shown.bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] < box["x"] + 20 <= width
+    shown.scroll_into_view_if_needed()
+    assert shown.evaluate(
+        """(node) => { const { left, top, height } = node.getBoundingClientRect();
+        const hit = document.elementFromPoint(left + 4, top + height / 2);
+        return node.contains(hit) || hit.contains(node) }"""
+    ), "something is over it, or its row cuts it off"
+
+
+def answered(action: str, change: Callable[[Any], None]) -> Callable[[Route], None]:
+    """Has an action answered with something changed: what a healthy plant has none of."""
+
+    def handle(route: Route) -> None:
+        if action not in (route.request.post_data or "") and action not in route.request.url:
+            return route.fallback()
+        response = route.fetch()
+        answer = response.json()
+        change(answer["result"])
+        return route.fulfill(response=response, json=answer)
+
+    return handle
+
+
+def test_a_phone_shows_what_matters_of_each_list(phone: Tab, plant: DemoPlant) -> None:
+    page = phone.page
+    item = chiller(plant)
+    label = {"id": 1, "object_id": str(item["id"]), "code": "HOT", "label_en": "Hot", "label_cn": "", "value": "1"}
+    label |= {"opened_at": "2026-01-01 00:00:00", "elapsed": 5, "terminal_id": "demo-chiller-1", "template_id": "x"}
+    message = {"uid": "m1", "channel": "email", "recipients": ["a@b.c"], "content": {"text": "hot"}, "svc_msg": ""}
+    message |= {"created": "2026-01-01 00:00:00", "state": "failed", "reason": "no answer within 10 s"}
+    for action, row in (("get_open_retainer_list", label), ("get_message_list", message)):
+        page.route(
+            "**/apiproxy/**", answered(action, lambda result, row=row: result.update(data=[row], total_records=1))
+        )
+    plant.call("publish_terminal_command", terminal_id="demo-spare", command="RESET", value="1")
+    waits = plant.call("get_command_list", states=["queued"], page_size=100)["data"]
+    plant.call("recall_commands", uids=[each["uid"] for each in waits if each["terminal_id"] == "demo-spare"])
+    phone.login("demo-admin", plant.password("demo-admin"))
+    phone.open("#/events/labels")
+    phone.settle()
+    is_within(page.locator("tbody tr:not(.gap) a", has_text=item["name"]))
+    phone.open("#/commands/expired")
+    phone.settle()
+    is_within(page.get_by_text("recalled by demo-admin").first)
+    assert phone.accessibility() == []
+    phone.open("#/audit?entity=terminal")
+    phone.settle()
+    is_within(page.locator("tbody tr:not(.gap) .own-line").first.locator("bdi"))
+    page.locator("tbody tr:not(.gap) button").first.click()
+    cell = page.get_by_role("dialog").locator("tbody td").first
+    is_within(cell)
+    phone.open("#/rules/messages")
+    is_within(page.get_by_text("no answer within 10 s"))
+
+
+def test_a_phone_shows_why_a_task_failed(phone: Tab, plant: DemoPlant) -> None:
+    phone.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+
+    def fail(result: Any) -> None:
+        result["tasks"][0].update(name="backup", failures=1_000, last_error="OSError")
+
+    phone.page.route("**/apiproxy/**", answered("get_platform_status", fail))
+    phone.open("#/machine")
+    is_within(phone.page.get_by_text("OSError; the log has it").first)

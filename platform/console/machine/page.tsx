@@ -151,6 +151,7 @@ function Tasks({ data }: { data: Status }) {
               <tr key={each.name}>
                 <td>
                   <Name text={taskText(each.name)} />
+                  {each.last_error && <p class="narrow-only dim">{errorText(each.last_error)}</p>}
                 </td>
                 <td>
                   <Tag kind={STATES[each.state]?.kind ?? ""}>{t(STATES[each.state]?.word ?? w.ended)}</Tag>

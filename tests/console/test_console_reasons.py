@@ -17,6 +17,7 @@ from terrazzo.domain.command import COMMAND_REASONS
 from terrazzo.mapping.replay.reasons import REPLAY_REASONS
 from terrazzo.messenger.message import MESSAGE_REASONS
 from terrazzo.metadata.definitions.registry import ENTITIES
+from terrazzo.ports.bridge import BRIDGE_REASONS
 from terrazzo.ports.providers import PROVIDER_REASONS
 from terrazzo.reasons import CATALOGUE, SEVERAL, access, files, payloads, records, requests, tables, work
 
@@ -191,7 +192,7 @@ def test_what_is_kept_as_a_sentence_is_said_in_chinese() -> None:
     table = (WORDS / "kept-reasons.ts").read_text(encoding="utf-8")
     known = dict(re.findall(r'^  "([^"]+)": "([^"]+)",$', table, flags=re.MULTILINE))
     wanted = (*COMMAND_REASONS, *CAMPAIGN_REASONS, *MESSAGE_REASONS, *PROVIDER_REASONS, *FIT_REASONS, *REPLAY_REASONS)
-    assert list(known) == [each.replace(":g}", "}") for each in wanted]
+    assert list(known) == [each.replace(":g}", "}") for each in (*wanted, *BRIDGE_REASONS)]
     assert all(re.search("[\u4e00-\u9fff]", words) for words in known.values())
     givers = ("commands/", "campaigns/", "messenger/", "analysis/regression", "domain/campaign_", "domain/command.py")
     given = [node for path, _, made in sources() if path.startswith(givers) for node in made]
@@ -199,6 +200,63 @@ def test_what_is_kept_as_a_sentence_is_said_in_chinese() -> None:
     written = [each.value for node in given for each in node.keywords if each.arg == "reason"]
     written += [each for node in given if _called(node) in GIVERS for each in node.args]
     assert [text for each in written for text in texts_of(each) if not _NO_WORDS.fullmatch(text)] == []
+
+
+def test_why_a_bridge_is_down_is_one_of_its_sentences() -> None:
+    """What the remote broker or the system says stands in one of them, and is no sentence of ours."""
+    known = {re.sub(r"\{\w+\}", _VALUE, each) for each in (*BRIDGE_REASONS, *PROVIDER_REASONS)}
+    at = {"cut": 0, "RemoteLinkError": 0, "_drop": 1, "_refuse": 2}
+    said = set[str]()
+    for file in sorted((ADAPTERS.parent / "bridge").glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call() if (place := at.get(_called(node))) is not None and len(node.args) > place:
+                    said.update(texts_of(node.args[place]))
+                case ast.Assign(targets=[ast.Attribute(attr="last_error") | ast.Name(id="_CLOSED" | "_WITHHELD")]):
+                    said.update(texts_of(node.value))
+                case ast.Assign(targets=[ast.Name(id="said")]):
+                    said.update(f"{text}: {_VALUE}" for text in texts_of(node.value))
+    assert len(said) > 12
+    outside = {"", _VALUE, f"{_VALUE}: {_VALUE}"}  # the last: a topic, and why MQTT has no place for it
+    assert said - known - outside == set()
+
+
+def test_why_a_connection_ended_is_said_in_chinese() -> None:
+    table = (WORDS.parent / "terminals" / "breaks.ts").read_text(encoding="utf-8")
+    known = {one or other for one, other in re.findall(r'^  (?:"([^"]+)"|(\w+)): "', table, flags=re.MULTILINE)}
+    folders = (PLATFORM.parents[1] / "broker", PLATFORM / "embedded")
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    made = [node for file in files for node in calls_in(file.read_text(encoding="utf-8")) if _called(node) == "close"]
+    said = {text for node in made for text in ([*texts_of(node.args[0])] if node.args else [])}
+    assert len(said) > 10
+    assert {text for text in said if not text.startswith("disconnected: ") and not _NO_WORDS.fullmatch(text)} <= known
+
+
+def test_no_page_shows_or_parses_the_platforms_sentences_without_words() -> None:
+    """Texts that the platform keeps go through the tables of words, and decisions go by codes."""
+    console = WORDS.parent
+    files = [*console.rglob("*.tsx"), *console.rglob("*.ts")]
+    own = [file for file in files if not {"node_modules", "generated", "tests"} & set(file.relative_to(console).parts)]
+    assert len(own) > 100
+    raw = re.compile(
+        r"(text=\{|>\{)[\w.]*\.(last_error|reason|info|svc_msg|message)\}"  # shown as it came
+        r"|(\.test|\.exec)\((error|failure)\.(info|message)\)"  # parsed
+        r"|(error|failure)\.(info|message)\.(includes|startsWith|match)\("
+    )
+    found = {
+        f"{file.relative_to(console)}: {hit[0]}"
+        for file in own
+        for hit in raw.finditer(file.read_text(encoding="utf-8"))
+    }
+    assert found == {*AS_IT_CAME}
+
+
+AS_IT_CAME = {
+    "terminals/service.tsx: text={out.reason}": "what a person wrote",
+    "words/errors.ts: .test(error.info)": "what a database says of a full disk, in its own words",
+}
+"""Places where the platform's text is shown or read as it came, with the reason."""
 
 
 def test_each_action_of_the_audit_log_has_words() -> None:

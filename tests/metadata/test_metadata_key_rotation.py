@@ -160,6 +160,7 @@ LATER_TABLES = (
     "handover",
     "out_of_service",
     "unfinished_import",
+    "record_log",
 )
 LATER_INDEXES = (
     *(
@@ -185,6 +186,8 @@ LATER_INDEXES = (
     "ix_event_object_id_code_state",
     "ix_event_clear_at_id",
     "ix_user_sso_hash",
+    "ix_service_object_id_service_at_id",
+    "ix_collectos_object_id_collect_at_id",
 )
 LATER_COLUMNS = (
     ("terminal", "series"),

@@ -27,7 +27,7 @@ export function Failures() {
     { id: "address", title: t(w.from), width: 18, isMinor: true, render: (row) => <Name text={row.address || t(w.allAddresses)} mono /> },
     { id: "failures", title: t(w.tries), width: 10, isNumber: true, render: (row) => row.failures.toLocaleString() },
     { id: "last", title: t(w.last), width: 10, isNumber: true, isMinor: true, render: (row) => <Age at={row.last_time} /> },
-    { id: "until", title: t(w.until), width: 16, isNumber: true, isMinor: true, render: (row) => row.until ?? "" },
+    { id: "until", title: t(w.until), width: 16, isNumber: true, isOwnLine: true, render: (row) => row.until ?? "" },
     {
       id: "do",
       title: t(w.unlock),

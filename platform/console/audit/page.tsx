@@ -47,7 +47,7 @@ export function Page() {
       ),
     },
     { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => entityWord(row.entity) },
-    { id: "uid", title: t(w.record), width: 24, isMinor: true, render: (row) => <Name text={row.uid || String(row.record_id ?? row.id)} mono /> },
+    { id: "uid", title: t(w.record), width: 24, isOwnLine: true, render: (row) => <><span class="narrow-only">{entityWord(row.entity)}</span> <Name text={row.uid || String(row.record_id ?? row.id)} mono /></> },
     { id: "address", title: t(w.from), width: 18, isMinor: true, render: (row) => <Name text={row.address} mono /> },
   ];
   return (

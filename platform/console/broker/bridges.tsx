@@ -3,7 +3,8 @@ import { Age, Card, Empty, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
-import { t } from "../words/words.ts";
+import { keptReason } from "../words/kept-reasons.ts";
+import { language, t } from "../words/words.ts";
 import { w } from "./words.ts";
 
 const EVERY_MS = 5_000;
@@ -37,8 +38,13 @@ export function Bridges() {
                 <td>
                   <span class="line">
                     <Tag kind={each.connected_since ? "good" : "bad"}>{t(each.connected_since ? w.connected : w.down)}</Tag>
-                    {each.connected_since ? <Age at={each.connected_since} /> : <Name text={each.last_error} />}
+                    {each.connected_since && <Age at={each.connected_since} />}
                   </span>
+                  {each.last_error && (
+                    <p class="dim note">
+                      <Name text={keptReason(each.last_error, language.value)} />
+                    </p>
+                  )}
                 </td>
                 <td class="num">{each.queued.toLocaleString()}</td>
                 <td class="num">{each.sent.toLocaleString()}</td>

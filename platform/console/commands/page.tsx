@@ -128,8 +128,8 @@ function columns(tab: string, chosen: ReadonlySet<string>, toggle: (uid: string)
     { id: "terminal", title: t(common.terminal), width: 15, render: (row) => <a href={link(["terminals", row.terminal_id], { tab: "commands" })}><Name text={row.terminal_id} mono /></a> },
     { id: "queued", title: t(w.queuedAt), width: 8, isNumber: true, isMinor: true, render: (row) => <Age at={row.queued} /> },
     isWaiting
-      ? { id: "expires", title: t(w.expires), width: 15, isNumber: true, isMinor: true, render: (row) => row.expires.slice(0, 16) }
-      : { id: "outcome", title: t(w.outcome), width: 20, isMinor: true, render: (row) => (row.answer === null ? <CommandReason reason={row.reason} /> : <Name text={JSON.stringify(row.answer)} mono />) },
+      ? { id: "expires", title: t(w.expires), width: 15, isNumber: true, isOwnLine: true, render: (row) => row.expires.slice(0, 16) }
+      : { id: "outcome", title: t(w.outcome), width: 20, isOwnLine: true, render: (row) => (row.answer === null ? <CommandReason reason={row.reason} /> : <Name text={JSON.stringify(row.answer)} mono />) },
     { id: "do", title: t(isWaiting ? w.recall : w.again), isTitleHidden: true, isNumber: true, render: (row) => may("operator") && <Do row={row} open={open} /> },
   ];
 }

@@ -108,7 +108,7 @@ export function Labels() {
     ...choosing,
     { id: "name", title: t(w.label), width: 32, render: (row) => <Name text={nameOf(row)} /> },
     { id: "value", title: t(w.value), width: 12, isNumber: true, render: (row) => <Name text={row.value} /> },
-    { id: "object", title: t(common.object), width: 25, isMinor: true, render: (row) => <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
+    { id: "object", title: t(common.object), width: 25, isOwnLine: true, render: (row) => <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
     { id: "since", title: t(w.since), width: 15, isNumber: true, render: (row) => <Age at={row.opened_at} /> },
     {
       id: "close",

@@ -15,8 +15,6 @@ const w = words({
   login: ["Log in", "登录"],
   wrong: ["User name or password is wrong, or the user is deactivated.", "用户名或密码错误，或用户已停用。"],
   wrongDo: ["Check both, or ask an administrator for another password.", "请检查两者，或向管理员申请新密码。"],
-  locked: ["Too many failed logins from here.", "此处登录失败次数过多。"],
-  lockedDo: ["Wait some minutes, or ask an administrator.", "请等待几分钟，或联系管理员。"],
   dark: ["Dark", "深色"],
   light: ["Light", "浅色"],
   sso: ["Log in with single sign-on", "使用单点登录"],
@@ -189,12 +187,11 @@ function Ways({ onReset }: { onReset: () => void }) {
 function Failure({ error }: { error: unknown }) {
   if (!error) return null;
   if (!(error instanceof GatewayError) || error.code !== 10402) return <Problem error={error} />;
-  const isLocked = /too many|wait/i.test(error.info);
-  const isCode = (error.result as { second_factor?: string } | null)?.second_factor === "code" || error.info.startsWith("code:");
+  const isCode = (error.result as { second_factor?: string } | null)?.second_factor === "code" || error.reason?.code.startsWith("second_factor_");
   return (
     <div class="problem" role="alert">
-      <strong>{isCode ? t(w.code) : t(isLocked ? w.locked : w.wrong)}</strong>
-      <span>{isCode ? t(w.codeHint) : t(isLocked ? w.lockedDo : w.wrongDo)}</span>
+      <strong>{isCode ? t(w.code) : t(w.wrong)}</strong>
+      <span>{isCode ? t(w.codeHint) : t(w.wrongDo)}</span>
     </div>
   );
 }

@@ -106,7 +106,7 @@ function Backup({ data }: { data: Status }) {
           <>
             <dt>{t(w.failedAt)}</dt>
             <dd>
-              <Tag kind="bad">{t(w.failed)}</Tag> <Age at={backup.failed} /> <Name text={backup.last_error} />
+              <Tag kind="bad">{t(w.failed)}</Tag> <Age at={backup.failed} /> <Name text={t(w.said, { text: backup.last_error })} />
             </dd>
           </>
         )}
@@ -151,13 +151,14 @@ function Tasks({ data }: { data: Status }) {
               <tr key={each.name}>
                 <td>
                   <Name text={taskText(each.name)} />
+                  {each.last_error && <p class="narrow-only dim">{errorText(each.last_error)}</p>}
                 </td>
                 <td>
                   <Tag kind={STATES[each.state]?.kind ?? ""}>{t(STATES[each.state]?.word ?? w.ended)}</Tag>
                 </td>
                 <td class="num">{each.failures}</td>
                 <td class="num narrow-hide">{each.restarts}</td>
-                <td class="mono narrow-hide">{each.last_error}</td>
+                <td class="narrow-hide">{errorText(each.last_error)}</td>
               </tr>
             ))}
           </tbody>
@@ -165,4 +166,9 @@ function Tasks({ data }: { data: Status }) {
       </div>
     </Card>
   );
+}
+
+/** A task's last error: its class is what a log is searched for. */
+function errorText(name: string): string {
+  return name && t(w.errorClass, { name });
 }

@@ -10,6 +10,8 @@ export const w = words({
   restarts: ["Restarts", "重启次数"],
   failures: ["Failures", "失败次数"],
   error: ["Last error", "最近错误"],
+  errorClass: ["{name}; the log has it", "错误类型 {name}；详见日志"],
+  said: ["{text}", "平台原文：{text}"],
   running: ["running", "运行中"],
   restarting: ["restarting", "重启中"],
   ended: ["ended", "已结束"],

@@ -2,12 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Result, RowOf } from "terrazzo-client";
 import { Sending } from "../commands/sending.tsx";
-import { CommandState } from "../commands/state.tsx";
+import { CommandReason, CommandState } from "../commands/state.tsx";
 import { Age, Card, Name, Problem } from "../parts/basics.tsx";
 import { call, may, page, sendCommand } from "../shell/api.ts";
 import { useLive, useLoad } from "../shell/hooks.ts";
 import { w as common } from "../words/common.ts";
-import { keptReason } from "../words/kept-reasons.ts";
 import { language, t } from "../words/words.ts";
 import type { ObjectItem } from "./object.tsx";
 import { type ObjectVariable, shownValue, terminalsOf, type Value } from "./variables.ts";
@@ -133,8 +132,11 @@ function Last({ row }: { row: ObjectItem }) {
 
 function State({ row }: { row: Pick<Journaled, "state" | "reason"> }) {
   return (
-    <span title={keptReason(row.reason, language.value) || undefined}>
-      <CommandState state={row.state} />
+    <span>
+      <CommandState state={row.state} />{" "}
+      <span class="dim">
+        <CommandReason reason={row.reason} />
+      </span>
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { Card, Name, Problem } from "../parts/basics.tsx";
 import { Removal } from "../parts/forms.tsx";
 import { may, page, pathPage, send, upload } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
+import { route } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { isStop } from "../shell/work.ts";
 import { w as common } from "../words/common.ts";
@@ -12,6 +13,7 @@ import { t } from "../words/words.ts";
 import { attach, detach, discard, type FileAsk, MOST_FILES, ownAddress, readFiles, type StoredFile } from "./attached.ts";
 import type { ObjectItem } from "./object.tsx";
 import { w } from "./record-words.ts";
+import { useShownFirst } from "./shown-first.ts";
 
 const ASK: FileAsk = { pathPage, send };
 
@@ -21,13 +23,14 @@ export function Files({ row, onDone }: { row: ObjectItem; onDone: () => void }) 
   const [removed, setRemoved] = useState<StoredFile | null>(null);
   const [failure, setFailure] = useState<unknown>();
   const files = found.data ?? [];
+  useShownFirst("file", route.value.query.get("record") === "file" && found.data !== undefined);
   const again = () => {
     found.reload();
     onDone();
   };
   const more = may("admin") && files.length < MOST_FILES && <Adding row={row} room={MOST_FILES - files.length} onDone={again} onFail={setFailure} />;
   return (
-    <Card class="span4" title={t(w.files)} more={more}>
+    <Card class="span4 record-file" title={t(w.files)} more={more}>
       {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
       {failure !== undefined && <Problem error={failure} />}
       {found.data !== undefined && !files.length && <p class="dim">{t(w.noFiles)}</p>}

@@ -1,7 +1,7 @@
 /** Entries of a logbook that is read while it grows. */
 interface Keyed {
-  kind: string;
-  id: number;
+  /** No two entries have the same. */
+  place: string;
 }
 
 export interface LogPage<E extends Keyed> {
@@ -10,7 +10,7 @@ export interface LogPage<E extends Keyed> {
   next: string;
 }
 
-export const keyOf = ({ kind, id }: Keyed): string => `${kind} ${id}`;
+export const keyOf = ({ place }: Keyed): string => place;
 
 /** What was read with the newest page over it; where they do not meet, something is missing, and the newest counts alone. */
 export function merged<E extends Keyed>(was: LogPage<E> | null, newest: LogPage<E>): LogPage<E> {

@@ -2,15 +2,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Result } from "terrazzo-client";
+import { actionWord } from "../audit/action-words.ts";
 import { Age, Card, Empty, type Meaning, Name, Problem, Tag } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useBusy, useLive, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
+import { breakText } from "../terminals/breaks.ts";
 import { w as common } from "../words/common.ts";
 import { language, type Pair, t } from "../words/words.ts";
 import { keyOf, merged } from "./log-entries.ts";
 import { w } from "./log-words.ts";
+import { categoryWord } from "./record-words.ts";
 
 export type LogEntry = Result<"get_object_log">["data"][number];
 
@@ -20,6 +23,8 @@ const KINDS = {
   events: ["event"],
   labels: ["label_opened", "label_closed"],
   commands: ["command"],
+  records: ["service", "offline", "file"],
+  terminals: ["presence", "out_of_service"],
   changes: ["change"],
 } as const;
 type KindName = keyof typeof KINDS;
@@ -29,6 +34,11 @@ const WHAT: Record<string, { kind: Meaning; word: Pair }> = {
   label_closed: { kind: "good", word: w.labelClosed },
   command: { kind: "info", word: w.command },
   change: { kind: "", word: w.change },
+  service: { kind: "info", word: w.service },
+  offline: { kind: "info", word: w.offlineData },
+  file: { kind: "", word: w.file },
+  out_of_service: { kind: "warn", word: w.outOfService },
+  presence: { kind: "", word: w.connection },
 };
 const SEVERE = ["major", "critical"];
 
@@ -64,7 +74,7 @@ export function Logbook({ id }: { id: string }) {
   }, [id, shown]);
   useBusy(!read && error === undefined);
   const again = useSeldom(() => void ask(""), SETTLE_MS);
-  useLive({ kinds: ["event", "retainer", "command", "object"], object_id: id }, again, again);
+  useLive({ kinds: ["event", "retainer", "command", "object", "terminal"], object_id: id }, again, again);
   return (
     <Card>
       <div class="tools">
@@ -74,7 +84,7 @@ export function Logbook({ id }: { id: string }) {
       {error !== undefined && <Problem error={error} retry={() => void ask("")} />}
       {!read && error === undefined && <p class="dim">{t(common.loading)}</p>}
       {read && !read.rows.length && <Empty title={t(shown ? common.nothing : w.nothing)}>{t(shown ? common.nothingDo : w.nothingDo)}</Empty>}
-      {read && <Days rows={read.rows} />}
+      {read && <Days id={id} rows={read.rows} />}
       {read?.next && (
         <p class="more">
           <button disabled={isBusy} onClick={() => void ask(read.next)}>
@@ -87,7 +97,7 @@ export function Logbook({ id }: { id: string }) {
 }
 
 function Chosen({ shown }: { shown: string }) {
-  const names: [string, Pair][] = [["", common.all], ["events", w.events], ["labels", w.labels], ["commands", w.commands], ...(may("admin") ? [["changes", w.changes] as [string, Pair]] : [])];
+  const names: [string, Pair][] = [["", common.all], ["events", w.events], ["labels", w.labels], ["commands", w.commands], ["records", w.records], ["terminals", w.terminals], ...(may("admin") ? [["changes", w.changes] as [string, Pair]] : [])];
   return (
     <div class="line log-kinds" role="group" aria-label={t(common.filter)}>
       {names.map(([name, word]) => (
@@ -100,7 +110,7 @@ function Chosen({ shown }: { shown: string }) {
 }
 
 /** Entries below the day on which they happened. */
-function Days({ rows }: { rows: LogEntry[] }) {
+function Days({ id, rows }: { id: string; rows: LogEntry[] }) {
   const days = new Map<string, LogEntry[]>();
   for (const row of rows) {
     const day = row.time.slice(0, 10);
@@ -115,7 +125,7 @@ function Days({ rows }: { rows: LogEntry[] }) {
           </h2>
           <ul class="log">
             {entries.map((each) => (
-              <Entry key={keyOf(each)} row={each} />
+              <Entry key={keyOf(each)} id={id} row={each} />
             ))}
           </ul>
         </section>
@@ -124,15 +134,15 @@ function Days({ rows }: { rows: LogEntry[] }) {
   );
 }
 
-function Entry({ row }: { row: LogEntry }) {
+function Entry({ id, row }: { id: string; row: LogEntry }) {
   const what = WHAT[row.kind] ?? { kind: "" as Meaning, word: w.change };
   return (
     <li>
       <span class="mono dim nowrap">{row.time.slice(11, 19)}</span>
       <Tag kind={SEVERE.includes(row.severity) ? "bad" : what.kind}>{t(what.word)}</Tag>
-      <span class="said">{told(row)}</span>
+      <span class="said">{told(row, placeOf(id, row))}</span>
       <span class="dim">
-        {row.username ? <Name text={row.username} /> : row.terminal_id && <a href={link(["terminals", row.terminal_id])}><Name mono text={row.terminal_id} /></a>}
+        {row.username && <Name text={row.username} />} {row.terminal_id && <a href={link(["terminals", row.terminal_id])}><Name mono text={row.terminal_id} /></a>}
       </span>
       <span class="dim nowrap num">
         <Age at={row.time} />
@@ -141,35 +151,81 @@ function Entry({ row }: { row: LogEntry }) {
   );
 }
 
-function told(row: LogEntry): ComponentChildren {
+/** Where it is dealt with. */
+function placeOf(id: string, row: LogEntry): string {
+  switch (row.kind) {
+    case "event":
+      return link(["events"], { state: "all", event: String(row.id) });
+    case "label_opened":
+    case "label_closed":
+      return link(["events", "labels"], { label: String(row.id) });
+    case "command":
+      return link(["terminals", row.terminal_id], { tab: "commands" });
+    case "change":
+      return link(["audit"], { entity: "object", uid: id });
+    case "service":
+    case "offline":
+      return link(["objects", id], { record: `${row.kind}-${row.id}` });
+    case "file":
+      return link(["objects", id], { record: "file" });
+    default:
+      return link(["terminals", row.terminal_id]);
+  }
+}
+
+function told(row: LogEntry, place: string): ComponentChildren {
   const label = (language.value === "zh" ? row.label_cn || row.label_en : row.label_en || row.label_cn) || row.code;
-  const name = <Name text={label} />;
-  if (row.kind === "event") {
-    return (
-      <>
-        <a href={link(["events"], { state: "all", event: String(row.id) })}>{name}</a> <Name mono text={row.value} /> <span class="dim">{stateText(row.state)}</span>
-      </>
-    );
-  }
-  if (row.kind === "command") {
-    return (
-      <>
-        <Name mono text={row.value ? `${row.code} = ${row.value}` : row.code} /> <span class="dim">{stateText(row.state)}</span>
-      </>
-    );
-  }
-  if (row.kind === "change") {
-    return (
-      <>
-        {t(row.code === "create" ? w.created : row.code === "delete" ? w.deleted : w.updated)} {row.code !== "create" && <Name mono text={row.value} />}
-      </>
-    );
-  }
-  return (
-    <>
-      {name} <Name mono text={row.value} />
-    </>
+  const named = (name: string, mono = false) => (
+    <a href={place}>
+      <Name mono={mono} text={name} />
+    </a>
   );
+  switch (row.kind) {
+    case "command":
+      return (
+        <>
+          {named(row.value ? `${row.code} = ${row.value}` : row.code, true)} <span class="dim">{stateText(row.state)}</span>
+        </>
+      );
+    case "change":
+      return (
+        <>
+          <a href={place}>{row.code === "update" ? t(w.updated) : actionWord(row.code)}</a> {row.code !== "create" && <Name mono text={row.value} />}
+        </>
+      );
+    case "service":
+      return (
+        <>
+          {named([categoryWord(row.code), label].filter(Boolean).join(": "))} <Name text={row.value} />
+        </>
+      );
+    case "offline":
+      return named(`${label} = ${row.value}`);
+    case "file":
+      return (
+        <>
+          {named(row.value)} <span class="dim">{t(row.code === "removed" ? w.fileRemoved : w.fileAttached)}</span>
+        </>
+      );
+    case "out_of_service":
+      return (
+        <>
+          <a href={place}>{t(row.code === "ended" ? w.backInService : w.putOutOfService)}</a> <Name text={row.value} />
+        </>
+      );
+    case "presence":
+      return (
+        <>
+          <a href={place}>{turnText(row)}</a> {row.state === "offline" && <Name text={breakText(row.value)} />}
+        </>
+      );
+    default:
+      return (
+        <>
+          {named(label)} <Name mono text={row.value} /> {row.kind === "event" && <span class="dim">{stateText(row.state)}</span>}
+        </>
+      );
+  }
 }
 
 const STATE_WORDS: Record<string, Pair> = {
@@ -178,14 +234,18 @@ const STATE_WORDS: Record<string, Pair> = {
   cleared: w.cleared,
   queued: w.queued,
   sent: w.sent,
+  delivered: w.delivered,
   answered: w.answered,
-  done: w.answered,
   failed: w.failed,
   expired: w.expired,
-  cancelled: w.cancelled,
 };
 
 function stateText(state: string): string {
   const word = STATE_WORDS[state];
   return word ? t(word) : state;
+}
+
+function turnText({ state, value }: LogEntry): string {
+  if (state === "flapping") return t(w.flapped, { n: value });
+  return t(state === "online" ? w.came : w.went);
 }

@@ -1,5 +1,5 @@
 /** Words of what people write of an object: service records, offline data, files. */
-import { words } from "../words/words.ts";
+import { t, words } from "../words/words.ts";
 
 export const w = words({
   services: ["Service records", "服务记录"],
@@ -52,3 +52,8 @@ export const CATEGORIES: Readonly<Record<string, readonly [english: string, chin
   设备维修: ["equipment repaired", "设备维修"],
   其他: ["other", "其他"],
 };
+
+export function categoryWord(category: string): string {
+  const known = CATEGORIES[category];
+  return known ? t(known) : category;
+}

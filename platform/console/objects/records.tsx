@@ -1,14 +1,16 @@
 /** What people wrote of an object: service records and offline data; operators write, change and remove them. */
 import type { ComponentType } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Age, Card, Name, Problem } from "../parts/basics.tsx";
 import { may, pathPage } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
+import { route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
 import { Files } from "./files.tsx";
 import type { ObjectItem } from "./object.tsx";
 import { CollectDialog, ServiceDialog } from "./record-dialog.tsx";
-import { CATEGORIES, w } from "./record-words.ts";
+import { categoryWord, w } from "./record-words.ts";
+import { useShownFirst } from "./shown-first.ts";
 
 export interface Service {
   id: number;
@@ -38,6 +40,7 @@ export function Records({ row, onDone }: { row: ObjectItem; onDone: () => void }
     <>
       <Written<Service>
         row={row}
+        kind="service"
         path="service/api/v1/service/getList"
         title={t(w.services)}
         none={t(w.noServices)}
@@ -49,6 +52,7 @@ export function Records({ row, onDone }: { row: ObjectItem; onDone: () => void }
       />
       <Written<Collected>
         row={row}
+        kind="offline"
         path="offline/api/v1/collectos/getList"
         title={t(w.collected)}
         none={t(w.noCollected)}
@@ -65,6 +69,8 @@ export function Records({ row, onDone }: { row: ObjectItem; onDone: () => void }
 
 interface Props<R> {
   row: ObjectItem;
+  /** As a link to one of them has it: `record=service-12`. */
+  kind: string;
   path: string;
   title: string;
   none: string;
@@ -76,20 +82,25 @@ interface Props<R> {
 }
 
 /** The newest records of a kind, each with who wrote it and when; older ones when asked for. */
-function Written<R extends { id: number; description: string }>({ row, path, title, none, write, Dialog, said, by, at }: Props<R>) {
+function Written<R extends { id: number; description: string }>({ row, kind, path, title, none, write, Dialog, said, by, at }: Props<R>) {
   const [size, setSize] = useState(FIRST);
   const [open, setOpen] = useState<R | "new" | null>(null);
   const query = { where_and: JSON.stringify([["object_id", "=", row.id]]), page_size: String(size), order_by: '["id", "desc"]' };
   const found = useLoad((abort) => pathPage<R>(path, query, abort), [row.id, size]);
   const shown = found.data;
+  const linked = useLinkedRecord<R>(kind, path, row.id);
+  useEffect(() => {
+    if (linked && may("operator")) setOpen(linked);
+  }, [linked]);
+  const rows = linked && shown && !shown.rows.some((each) => each.id === linked.id) ? [linked, ...shown.rows] : (shown?.rows ?? []);
   return (
-    <Card class="span4" title={title} more={may("operator") && <button class="small" onClick={() => setOpen("new")}>{write}</button>}>
+    <Card class={`span4 record-${kind}`} title={title} more={may("operator") && <button class="small" onClick={() => setOpen("new")}>{write}</button>}>
       {open && <Dialog row={row} record={open === "new" ? null : open} onClose={() => setOpen(null)} onDone={found.reload} />}
       {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
       {shown && !shown.rows.length && <p class="dim">{none}</p>}
       <ul class="controls">
-        {shown?.rows.map((each) => (
-          <li key={each.id}>
+        {rows.map((each) => (
+          <li key={each.id} aria-current={linked?.id === each.id || undefined}>
             <span>
               {may("operator") ? (
                 <button class="link" onClick={() => setOpen(each)}>
@@ -125,7 +136,12 @@ function Written<R extends { id: number; description: string }>({ row, path, tit
   );
 }
 
-function categoryWord(category: string): string {
-  const known = CATEGORIES[category];
-  return known ? t(known) : category;
+/** The record that a link names, when the page has it before one's eyes; null where none is named, or it is gone. */
+function useLinkedRecord<R extends { id: number }>(kind: string, path: string, objectId: number): R | null {
+  const asked = route.value.query.get("record") ?? "";
+  const id = asked.startsWith(`${kind}-`) ? asked.slice(kind.length + 1) : "";
+  const where_and = JSON.stringify([["object_id", "=", objectId], ["id", "=", Number(id)]]);
+  const found = useLoad(async (abort) => (id ? ((await pathPage<R>(path, { where_and, page_size: "1" }, abort)).rows[0] ?? null) : null), [id, objectId]);
+  useShownFirst(kind, !!id && found.data !== undefined);
+  return found.data ?? null;
 }

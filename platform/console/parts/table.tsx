@@ -22,6 +22,8 @@ export interface Column<R> {
   isTitleHidden?: boolean;
   /** Left out on a phone. */
   isMinor?: boolean;
+  /** On a phone a line of its own below the others; a table has one such column at most. */
+  isOwnLine?: boolean;
 }
 
 export interface Order {
@@ -32,6 +34,7 @@ export interface Order {
 const PAGE = 100;
 const ROW_PX = 32;
 const LINES_PX = 64; // of a row of two lines, on a phone
+const OWN_LINE_PX = 92; // and of one with a third
 const MOST_IN_LINE = 2; // columns that a phone shows beside each other
 const NARROW = "(max-width: 820px)";
 const AHEAD = 10;
@@ -61,8 +64,9 @@ export function Table<R>(props: Props<R>) {
   const [rows, setRows] = useState<ReadonlyMap<number, R[]>>(new Map());
   const [total, setTotal] = useState<number | null>(null);
   const [error, setError] = useState<unknown>();
-  const hasLines = columns.filter((each) => !each.isMinor).length > MOST_IN_LINE;
-  const rowPx = hasLines && matchMedia(NARROW).matches ? LINES_PX : ROW_PX;
+  const hasOwn = columns.some((each) => each.isOwnLine);
+  const hasLines = hasOwn || columns.filter((each) => !each.isMinor).length > MOST_IN_LINE;
+  const rowPx = !hasLines || !matchMedia(NARROW).matches ? ROW_PX : hasOwn ? OWN_LINE_PX : LINES_PX;
   const [view, setView] = useState({ top: 0, height: 600 });
   const asked = useRef(new Set<number>());
   const list = useRef(0);
@@ -147,7 +151,7 @@ export function Table<R>(props: Props<R>) {
   const at = (n: number) => rows.get(Math.floor(n / PAGE))?.[n % PAGE];
   const broad = broadest(columns);
   return (
-    <div ref={box} class={hasLines ? "scroll window lines" : "scroll window"} tabIndex={0} role="region" aria-label={props.label}>
+    <div ref={box} class={`scroll window ${hasLines ? "lines" : ""} ${hasOwn ? "own" : ""}`} tabIndex={0} role="region" aria-label={props.label}>
       {!!error && <Problem error={error} retry={() => ask(pagesSeen(view.top, view.height, rowPx, PAGE)[0] ?? 0)} />}
       <table class={total === 0 ? "without-rows" : undefined} aria-rowcount={total === null ? -1 : total + 1}>
         <caption class="sr">{props.label}</caption>
@@ -217,12 +221,12 @@ function Gap({ px, columns }: { px: number; columns: number }) {
 }
 
 function classOf<R>(column: Column<R>, isBroad: boolean): string {
-  return `${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""} ${isBroad ? "narrow-rest" : ""}`;
+  return `${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""} ${column.isOwnLine ? "own-line" : ""} ${isBroad ? "narrow-rest" : ""}`;
 }
 
 /** The column that gives way on a phone, so that all that are shown there fit. */
 function broadest<R>(columns: readonly Column<R>[]): Column<R> | undefined {
-  const texts = columns.filter((each) => !each.isMinor && !each.isNumber && each.width);
+  const texts = columns.filter((each) => !each.isMinor && !each.isOwnLine && !each.isNumber && each.width);
   return texts.sort((one, other) => (other.width ?? 0) - (one.width ?? 0))[0];
 }
 

@@ -29,7 +29,7 @@ export function Messages() {
     { id: "to", title: t(w.to), width: 18, isMinor: true, render: (row) => <Name text={row.recipients.join(", ")} /> },
     { id: "text", title: t(w.text), width: 25, render: (row) => <Name text={textOf(row.content)} /> },
     { id: "state", title: t(common.state), width: 11, render: (row) => <Tag kind={STATES[row.state]?.kind ?? ""}>{t(STATES[row.state]?.word ?? w.unknown)}</Tag> },
-    { id: "why", title: t(w.why), isMinor: true, render: (row) => <Name text={sentReason(row.reason, language.value) || row.svc_msg} /> },
+    { id: "why", title: t(w.why), isOwnLine: true, render: (row) => <Name text={sentReason(row.reason, language.value) || (row.svc_msg && t(w.providerSaid, { text: row.svc_msg }))} /> },
   ];
   return (
     <RecordList

@@ -62,6 +62,7 @@ export const w = words({
   unknown: ["not known", "未知"],
   attempts: ["Attempts", "尝试次数"],
   why: ["Why", "原因"],
+  providerSaid: ["the provider says: {text}", "服务商原文：{text}"],
   text: ["What", "内容"],
   noMessages: ["Nothing was sent yet", "尚未发送消息"],
   noMessagesDo: ["Start a rule: what it tells stands here, with what became of it.", "启动规则：其发送的消息及结果会显示在这里。"],

@@ -11,6 +11,7 @@ const CHINESE: Record<string, string> = {
   "messages can't be stored": "消息无法存储",
   "messages can't be stored at the moment": "消息暂时无法存储",
   "messages can't be read": "消息无法读取",
+  "sessions can't be stored": "会话无法存储",
   "made room for others": "为其他连接让出位置",
   "does not read, and memory is short": "内存紧张时没有读取消息",
   "slow consumer": "读取过慢",

@@ -19,6 +19,12 @@ test("why a message was not sent is worded, for each recipient and within one an
   assert.ok(sentReason(deep, "zh").endsWith("x"));
 });
 
+test("why a bridge is down is worded around what others say", () => {
+  assert.equal(keptReason("no connection to h:1883: no answer in time", "zh"), "无法连接 h:1883：没有及时应答");
+  assert.equal(keptReason("no connection to h:1883: [Errno 111] Connection refused", "zh"), "无法连接 h:1883：[Errno 111] Connection refused");
+  assert.equal(keptReason("a message was not sent: refused with 0x87", "zh"), "有消息未发送：被拒绝，代码 0x87");
+});
+
 test("what people said stays, and English is what came", () => {
   for (const text of ["", "wrong batch", "constructor", "recalled by "]) assert.equal(keptReason(text, "zh"), text);
   for (const english of Object.keys(KEPT_REASONS)) assert.equal(keptReason(english, "en"), english);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { merged } from "../objects/log-entries.ts";
 
-const rows = (...ids: number[]): { kind: string; id: number }[] => ids.map((id) => ({ kind: "event", id }));
+const rows = (...ids: number[]): { place: string }[] => ids.map((id) => ({ place: `1.0.${id}` }));
 
 test("the newest page comes over what was read, and what was read before stays", () => {
   const was = { rows: rows(5, 4, 3, 2), next: "older" };

@@ -1,6 +1,6 @@
 /**
- * Why commands, campaigns, messages and replays ended or wait again, and why a balance has no fit, in Chinese, by what the platform keeps of it
- * (platform/terrazzo/domain/command.py and campaign_item.py, messenger/message.py, ports/providers.py, analysis/regression.py, mapping/replay/reasons.py); {name} stands for
+ * Why commands, campaigns, messages and replays ended or wait again, why a balance has no fit and a bridge is down, in Chinese, by what the platform keeps of it
+ * (platform/terrazzo/domain/command.py and campaign_item.py, messenger/message.py, ports/providers.py, analysis/regression.py, mapping/replay/reasons.py, ports/bridge.py); {name} stands for
  * what differs. tests/console/test_console_reasons.py fails where one is missing or too much.
  */
 import type { Language } from "./words.ts";
@@ -48,6 +48,24 @@ export const KEPT_REASONS: Readonly<Record<string, string>> = {
   "not known from the {days} days before the range: {codes}": "在该范围之前 {days} 天内未知：{codes}",
   "it was interrupted {times} times": "已被中断 {times} 次",
   "an internal error, which the log has": "内部错误；详见日志",
+  "the remote broker refused to subscribe us to {filters}": "远端代理拒绝订阅 {filters}",
+  "no connection to {host}:{port}: {reason}": "无法连接 {host}:{port}：{reason}",
+  "a message was not sent: {reason}": "有消息未发送：{reason}",
+  "{topic} from the remote broker is refused: {reason}": "远端代理发来的 {topic} 被拒绝：{reason}",
+  "the bridge's company is closed": "该桥接所属公司已关闭",
+  "what came in could not be stored and is not acknowledged; it has to be sent again over a new connection": "收到的内容无法存储，未予确认；须经新连接重新发送",
+  "given up": "已放弃",
+  "closed": "已关闭",
+  "the remote broker sent a malformed packet: {error}": "远端代理发送了格式错误的报文：{error}",
+  "the remote broker ended the connection: {said}": "远端代理结束了连接，原文：{said}",
+  "connection lost: {error}": "连接中断，原文：{error}",
+  "not a host name: {error}": "不是有效的主机名：{error}",
+  "its topic is not UTF-8": "其主题不是 UTF-8",
+  "no rule names this topic": "没有规则包含该主题",
+  "no rule for {topic} any more": "{topic} 已没有对应的规则",
+  "the remote broker has no room (0x97)": "远端代理没有空间（0x97）",
+  "refused with 0x{number}": "被拒绝，代码 0x{number}",
+  "no answer in time": "没有及时应答",
 };
 const MOST_CHARS = 300;
 const MOST_WITHIN = 2; // reasons in each other

@@ -43,6 +43,7 @@ from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.companies import CompanyRepository
 from terrazzo.metadata.repositories.configurations import ConfigurationRepository
+from terrazzo.metadata.repositories.files import FileRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
 from terrazzo.metadata.repositories.projects import ProjectRepository
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -144,7 +145,7 @@ class Entities(msgspec.Struct, frozen=True):
             groups=EntityRepository(GROUP, **parts),
             group_maps=EntityRepository(GROUP_MAP, **parts),
             object_dashboards=EntityRepository(OBJECT_DASHBOARD, **parts),
-            files=EntityRepository(FILE, **parts),
+            files=FileRepository(FILE, **parts),
             uploads=EntityRepository(UPLOAD, **parts),
             rules=RuleRepository(**parts),
             api_keys=ApiKeyRepository(**parts),

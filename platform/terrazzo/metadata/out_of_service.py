@@ -17,7 +17,7 @@ from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT
-from terrazzo.database.tables.registry import OUT_OF_SERVICE
+from terrazzo.database.tables.registry import OUT_OF_SERVICE, RECORD_LOG
 from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import OutOfService, Terminal
@@ -137,6 +137,8 @@ class OutOfServiceRecords:
                 await _shelve(connection, company_id, uids, new[uids[0]])
             entries = [_entry(actor, uid, before.get(uid), after) for uid, after in changes.items()]
             await write_entries(connection, [each for each in entries if each is not None], now)
+            if told := _noted(actor, changes, before, now):
+                await connection.execute(RECORD_LOG.insert(), told)
             self._registry.set_out_of_service(changes)  # before another transaction raises an event
 
 
@@ -186,6 +188,25 @@ def _entry(actor: Actor, uid: str, before: OutOfService | None, after: OutOfServ
         before=None if before is None else _told(before),
         after={"out_of_service_until": None} if after is None else _told(after),
     )
+
+
+def _noted(actor: Actor, changes: Changes, before: Mapping[str, OutOfService], now: int) -> list[dict[str, int | str]]:
+    """What is kept for whoever looks later, though the audit log is not theirs to read."""
+    known = [(uid, after, after or before.get(uid)) for uid, after in changes.items()]
+    return [
+        {
+            "company_id": record.company_id,
+            "entity": "terminal",
+            "record_id": record.terminal_id,
+            "time": now,
+            "what": "ended" if after is None else "set",
+            "value": record.reason,
+            "uid": uid,
+            "username": actor.username[:64],
+        }
+        for uid, after, record in known
+        if record is not None
+    ]
 
 
 def _told(record: OutOfService) -> dict[str, str]:

@@ -19,7 +19,7 @@ from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.database.tables.messages import MESSAGE, MESSAGE_FILE
-from terrazzo.database.tables.registry import AUDIT, COMMAND
+from terrazzo.database.tables.registry import AUDIT, COMMAND, RECORD_LOG
 from terrazzo.metadata.definitions.registry import COMPANY
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 from terrazzo.times import DAY_US
@@ -62,6 +62,7 @@ AGING_KINDS = (
     AgingKind("commands", COMMAND, COMMAND.c.queued_us, COMMAND.c.ended_us, False),
     AgingKind("messages", MESSAGE, MESSAGE.c.created, MESSAGE.c.ended_us, False, None, (MESSAGE_FILE.c.message_id,)),
     AgingKind("audit", AUDIT, AUDIT.c.time, AUDIT.c.time, True),
+    AgingKind("audit", RECORD_LOG, RECORD_LOG.c.time, RECORD_LOG.c.time, True),
 )
 
 

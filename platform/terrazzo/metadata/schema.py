@@ -17,6 +17,7 @@ from terrazzo.database.tables.registry import (
     FORMER_TERMINAL,
     OBJECT_TERMINAL,
     OUT_OF_SERVICE,
+    RECORD_LOG,
     REVOKED_TOKEN,
     TERMINAL_TAG,
 )
@@ -35,6 +36,7 @@ ALL_TABLES = (
     OUT_OF_SERVICE,
     CHANGE,
     AUDIT,
+    RECORD_LOG,
     *EVENT_TABLES,
     *ANALYSIS,
     *MESSAGES,

@@ -17,6 +17,29 @@ MARK = "terrazzo-bridge"
 
 _OVERHEAD_BYTES = 64
 
+BRIDGE_REASONS = (
+    "the remote broker refused to subscribe us to {filters}",
+    "no connection to {host}:{port}: {reason}",
+    "a message was not sent: {reason}",
+    "{topic} from the remote broker is refused: {reason}",
+    "the bridge's company is closed",
+    "what came in could not be stored and is not acknowledged; it has to be sent again over a new connection",
+    "given up",
+    "closed",
+    "the remote broker sent a malformed packet: {error}",
+    "the remote broker ended the connection: {said}",
+    "connection lost: {error}",
+    "not a host name: {error}",
+    "its topic is not UTF-8",
+    "no rule names this topic",
+    "no rule for {topic} any more",
+    "the remote broker has no room (0x97)",
+    "refused with 0x{number}",
+    "no answer in time",
+)
+"""Why a link is down or was lost, or what was refused, as ``BridgeStatus.last_error`` has it; one may be in another.
+What the remote broker or the system said stands in them as it was said."""
+
 
 class MessageProperties(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The MQTT 5 properties that are forwarded with a message."""

@@ -126,6 +126,16 @@ def _band(state: Turn, end_us: int | None, start_us: int) -> Band:
     return Band(max(state.time_us, start_us), end_us, state.state, state.reason, state.changes)
 
 
+def with_stops(turns: Iterable[Turn], stops: Iterable[int]) -> list[Turn]:
+    """Turns of a terminal in the order of time, and where it was online when the platform stopped, its end then."""
+    stopped = [Turn(each, OFFLINE, STOPPED) for each in stops]
+    found: list[Turn] = []
+    for turn in sorted([*turns, *stopped], key=lambda each: each.time_us):
+        if turn.reason != STOPPED or (found and found[-1].state in (ONLINE, FLAPPING)):
+            found.append(turn)
+    return found
+
+
 def stops_of(logs: Sequence[tuple[int, DayLog]]) -> list[int]:
     """When the platform stopped: its log has its starts, its ends, and the last beat of each run."""
     turns = [turn for day, log in logs for turn in turns_of(day, log)]

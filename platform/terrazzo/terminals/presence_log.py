@@ -6,7 +6,8 @@ A crash loses what waits, and the platform's own log says that it was away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from typing import Any
 
 import msgspec
@@ -25,11 +26,13 @@ from terrazzo.terminals.presence_bands import (
     Band,
     Change,
     DayLog,
+    Turn,
     bands_of,
     decode_day,
     encode_day,
     stops_of,
     turns_of,
+    with_stops,
 )
 from terrazzo.times import DAY_US, now_us
 from terrazzo_broker.hooks import Client
@@ -157,12 +160,60 @@ class PresenceLog:
         stops = stops_of([(day, log) for key, day, log in logs if key == _PLATFORM])
         return bands_of(turns, stops, start_us, end_us, self._clock())
 
+    async def latest(
+        self, terminal_ids: Collection[int], before: tuple[int, int] | None, size: int
+    ) -> list[tuple[int, int, Turn]]:
+        """The latest ``size`` turns of terminals (record ids): the time, the terminal, the turn; the latest first.
+
+        Days are read backwards until there are as many; each day of a terminal has a turn at least.
+
+        Args:
+            before: a time and a terminal, which those that are meant come before; None: the latest of all.
+        """
+        if not terminal_ids:
+            return []
+        await self.write()
+        columns = PRESENCE_DAY.c
+        last = (self._clock() if before is None else before[0]) // DAY_US + (before is None)
+        whose = one_of(columns.terminal_id, terminal_ids)
+        days = sa.select(columns.day).where(whose, columns.day <= last).order_by(columns.day.desc())
+        async with self._database.reading() as connection:
+            found = (await connection.execute(days.limit(size + len(terminal_ids)))).scalars().all()
+            if not found:
+                return []
+            own = sa.select(PRESENCE_DAY).where(whose, columns.day >= found[-1], columns.day <= last)
+            rows = list((await connection.execute(own)).all())
+            ours = sa.select(PRESENCE_DAY).where(columns.terminal_id == _PLATFORM, columns.day >= found[-1])
+            platform = (await connection.execute(ours.order_by(columns.day))).all()
+            stops = stops_of([(row.day, decode_day(row.log)) for row in platform])
+            if stops:  # who was connected then may have said so before
+                earlier = sa.select(columns.terminal_id, sa.func.max(columns.day).label("day"))
+                lasts = earlier.where(whose, columns.day < found[-1]).group_by(columns.terminal_id).subquery()
+                at_last = sa.and_(columns.terminal_id == lasts.c.terminal_id, columns.day == lasts.c.day)
+                rows += (await connection.execute(sa.select(PRESENCE_DAY).join(lasts, at_last))).all()
+        return nlargest(size, _turns_before(rows, stops, before), key=_place)
+
 
 class ForeignPresenceLog(PresenceLog):
     """The log of a platform that another process serves: it is read here, and nothing is added."""
 
     async def write(self) -> None:
         """Nothing waits."""
+
+
+def _place(turn: tuple[int, int, Turn]) -> tuple[int, int]:
+    return turn[:2]
+
+
+def _turns_before(
+    rows: Iterable[Any], stops: Sequence[int], before: tuple[int, int] | None
+) -> list[tuple[int, int, Turn]]:
+    """The turns of stored days of terminals, those before a place; two at one time are one."""
+    turns: dict[int, list[Turn]] = {}
+    for row in rows:
+        turns.setdefault(row.terminal_id, []).extend(turns_of(row.day, decode_day(row.log)))
+    found = {(turn.time_us, terminal_id): turn for terminal_id, own in turns.items() for turn in with_stops(own, stops)}
+    return [(*place, turn) for place, turn in found.items() if before is None or place < before]
 
 
 async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], Collection[Change]]) -> None:

@@ -45,5 +45,6 @@ REVISIONS = (
     "0060",
     "0061",
     "0062",
+    "0063",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -1,4 +1,6 @@
-"""The tables beside the registry's entities: links, the journal of commands, revoked tokens, change log, audit log."""
+"""The tables beside the registry's entities: links, the journal of commands, revoked tokens, change log, audit log, and
+what happened to records that no other table tells.
+"""
 
 from __future__ import annotations
 
@@ -154,5 +156,23 @@ AUDIT = sa.Table(
     sa.Index(None, "uid", "company_id", "id"),
     sa.Index(None, "username", "company_id", "id"),
     sa.Index(None, "batch"),
+    sqlite_autoincrement=True,
+)
+
+RECORD_LOG = sa.Table(
+    "record_log",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("entity", sa.String(32), nullable=False),  # file | terminal; no foreign keys: it outlives the records
+    sa.Column("record_id", BIG, nullable=False),
+    sa.Column("time", BIG, nullable=False),
+    sa.Column("what", sa.String(16), nullable=False),  # attached | removed; set | ended
+    sa.Column("value", sa.Text, nullable=False),  # the file's name; why the terminal is, or was, out of service
+    sa.Column("uid", sa.String(64), nullable=False),  # the terminal's
+    sa.Column("username", sa.String(64), nullable=False),  # as it was
+    sa.Index(None, "entity", "record_id", "time", "id"),
+    sa.Index(None, "time"),
+    sa.Index(None, "company_id", "time"),
     sqlite_autoincrement=True,
 )

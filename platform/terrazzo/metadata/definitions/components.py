@@ -96,6 +96,8 @@ SERVICE = define(
     sorts=("service_at",),
 )
 
+sa.Index(None, SERVICE.table.c.object_id, SERVICE.table.c.service_at, SERVICE.table.c.id)  # an object's, by time
+
 COLLECT = define(
     "collect",
     text("name", 64, required=True),
@@ -126,6 +128,7 @@ COLLECTOS = define(
     sorts=("collect_at",),
 )
 sa.Index(None, COLLECTOS.table.c.object_id, COLLECTOS.table.c.project_id, COLLECTOS.table.c.id)  # the latest of each
+sa.Index(None, COLLECTOS.table.c.object_id, COLLECTOS.table.c.collect_at, COLLECTOS.table.c.id)  # an object's, by time
 
 GROUP = define(
     "object_group",

@@ -241,7 +241,7 @@ class GatewayServers:
             "traces": self._parts.views.traces,
             "presence_log": self._parts.messaging.presence_log,
             "handovers": Handovers(metadata.database, zone=self._config.zone, clock=self._clock),
-            "object_log": ObjectLog(metadata.database),
+            "object_log": ObjectLog(metadata.database, self._parts.messaging.presence_log),
             "out_of_service": metadata.out_of_service,
             "unfinished_imports": metadata.unfinished_imports,
             "rule_commands": RuleCommandRecords(metadata.database, zone=self._config.zone),

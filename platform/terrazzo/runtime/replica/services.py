@@ -125,15 +125,16 @@ async def new_services(
 def _of_database(config: Config, metadata: ReplicaMetadata, clock: Callable[[], int]) -> dict[str, Any]:
     """What reads rows."""
     database, zone, mappings = metadata.database, config.zone, metadata.entities.mappings
+    presence_log = ForeignPresenceLog(database, clock=clock)
     return {
         "former_terminals": FormerTerminals(database),
         "commands": ReadCommands(CommandJournal(database)),
         "campaigns": CampaignTerminalRecords(database),
         "events": EventRecords(database, zone=zone, clock=clock),
         "handovers": Handovers(database, zone=zone, clock=clock),
-        "presence_log": ForeignPresenceLog(database, clock=clock),
+        "presence_log": presence_log,
         "search": NameSearch(database, metadata.registry, metadata.entities),
-        "object_log": ObjectLog(database),
+        "object_log": ObjectLog(database, presence_log),
         "rule_commands": RuleCommandRecords(database, zone=zone),
         "event_definitions": EventDefinitions(mappings),
         "variable_definitions": VariableDefinitions(mappings),

@@ -13,11 +13,22 @@ from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
-from terrazzo.events.object_log import KINDS, LogEntry, LogPlace
+from terrazzo.events.object_log import KINDS, LogEntry, LoggedObject, LogPlace
 from terrazzo.reasons import say
 from terrazzo.times import format_spaced
 
-LogKind = Literal["event", "label_opened", "label_closed", "command", "change"]
+LogKind = Literal[
+    "event",
+    "label_opened",
+    "label_closed",
+    "command",
+    "change",
+    "service",
+    "offline",
+    "file",
+    "out_of_service",
+    "presence",
+]
 
 
 class GetObjectLog(msgspec.Struct, kw_only=True):
@@ -32,12 +43,18 @@ class GetObjectLog(msgspec.Struct, kw_only=True):
 class ObjectLogEntry(msgspec.Struct):
     """Something that happened.
 
-    ``kind``: event, label_opened, label_closed, command or change (of the object's record; administrators see them,
-    with the names of the changed fields as ``value`` and what was done as ``code``). ``id`` is the record's.
+    ``kind``: event, label_opened, label_closed, command, change (of the object's record; administrators see them,
+    with the names of the changed fields as ``value`` and what was done as ``code``), service (record; ``code`` is its
+    category), offline (data; ``value`` its first 255 characters), file (``code``: attached or removed; ``value``: its
+    name), out_of_service (of a terminal; ``code``: set or ended; ``value``: why) or presence (of a terminal; ``state``:
+    online, offline or flapping; ``value``: why it went, or how often it came and went). ``id`` is the record's, of
+    presence the terminal's, of a file and of out_of_service the entry's own. ``place``, given as ``before``, has what
+    was before the entry; no two have the same.
     """
 
     kind: str
     id: int
+    place: str
     time: str
     code: str
     label_en: str
@@ -64,17 +81,17 @@ async def handle_get_object_log(services: Services, actor: Actor, request: GetOb
         NotFound: no such object.
     """
     object_id = await find_object(services, actor, request.object_id)
-    company_id = services.registry.object_company(object_id) or actor.company_id
+    registry = services.registry
+    terminals = [each for uid in registry.object_terminals(object_id) if (each := registry.terminal(uid)) is not None]
     kinds = frozenset[str](request.kinds or KINDS)
     found = await services.object_log.page(
-        object_id,
-        company_id,
+        LoggedObject(object_id, registry.object_company(object_id) or actor.company_id, terminals),
         before=parse_place(request.before) if request.before else None,
         size=request.page_size,
         kinds=kinds if actor.may(Role.ADMIN) else kinds - {"change"},
     )
-    following = ".".join(map(str, found[-1].place)) if len(found) == request.page_size else ""
-    return ObjectLogPage([_present(services, each) for each in found], following)
+    data = [_present(services, each) for each in found]
+    return ObjectLogPage(data, data[-1].place if len(data) == request.page_size else "")
 
 
 def parse_place(text: str) -> LogPlace:
@@ -88,13 +105,13 @@ def parse_place(text: str) -> LogPlace:
 def _present(services: Services, entry: LogEntry) -> ObjectLogEntry:
     place, *texts = entry
     time = format_spaced(place.time_us, services.zone)
-    return ObjectLogEntry(KINDS[place.kind], place.record_id, time, *texts)
+    return ObjectLogEntry(KINDS[place.kind], place.record_id, ".".join(map(str, place)), time, *texts)
 
 
 OPERATIONS = (
     Operation(
         name="get_object_log",
-        summary="Everything that happened to an object: events, labels, commands, changes; the latest first",
+        summary="Everything that happened to an object and its terminals, by whoever did it; the latest first",
         request=GetObjectLog,
         result=ObjectLogPage,
         permission=Role.VIEWER,

@@ -225,6 +225,7 @@ def test_a_form_outlives_the_end_of_a_session_and_is_begun_anew_by_a_button(fold
         tab.login("admin", PASSWORD)
         page.get_by_role("button", name="New customer").click()
         expect(name).to_have_value("Acme")
+        assert tab.accessibility() == []
         dialog.get_by_role("button", name="Start over").click()
         expect(name).to_have_value("")
         expect(dialog.get_by_text(BACK)).to_have_count(0)

@@ -10,6 +10,7 @@ from api_rig import Rig
 
 from terrazzo.api.operations.table import TABLE
 from terrazzo.database.tables.events import EVENT
+from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.terminal import Terminal
 from terrazzo.metadata.name_index import rank_of
 from terrazzo.metadata.name_search import SEARCHED
@@ -74,6 +75,39 @@ async def test_all_kinds_are_found_and_no_other_companys(rig: Rig) -> None:
     assert len(await kinds("m", limit=2)) == 2
     hit = (await rig.call("search", text="pump of mine"))[0]
     assert (hit["uid"], hit["name"], hit["rank"]) == ("mine-1", "Pump of mine", 0)
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_what_people_wrote_keys_and_links_are_found_by_who_may_see_them(rig: Rig) -> None:
+    entities = rig.services.entities
+    for company_id, mark in ((1, "mine"), (2, "theirs")):
+        own = {"permission_company_id": company_id}
+        item = await entities.objects.create(SYSTEM, {"name": "tank", **own})
+        project = await entities.collects.create(SYSTEM, {"name": "level", **own})
+        record = {"object_id": item["id"], "name": f"Seal of {mark}", "description": f"new gasket, {mark}", **own}
+        await entities.services.create(SYSTEM, record)
+        await entities.collected.create(SYSTEM, {**record, "project_id": project["id"], "value": "1"})
+    for who, mark in (("admin", "mine"), ("stranger", "theirs"), ("viewer", "mine")):
+        await rig.call("create_api_key", who, name=f"script of {mark}", role="viewer", days=1)
+    for who, mark in (("admin", "mine"), ("stranger", "theirs")):
+        board = await rig.call("create_dashboard", who, name=f"hall of {mark}", category="pro", script="{}")
+        await rig.call("renew_wall_link", who, uid=board["uid"])
+
+    async def found(text: str, who: str, *kinds: str) -> list[tuple[str, str]]:
+        hits = await rig.call("search", who, text=text, kinds=list(kinds))
+        assert all((each["object_id"] is not None) is (each["kind"] in ("service", "offline")) for each in hits)
+        return [(each["kind"], each["name"]) for each in hits]
+
+    assert await found("GASKET", "viewer") == [("offline", "Seal of mine"), ("service", "Seal of mine")]
+    assert await found("seal", "stranger", "service") == [("service", "Seal of theirs")]
+    assert await found("theirs", "admin") == []
+    assert len(await found("seal of", "root", "offline")) == 2
+    assert await found("script", "admin") == [("api_key", "script of mine")] * 2
+    assert await found("script", "viewer") == []
+    assert await found("hall", "admin") == [("dashboard", "hall of mine"), ("wall_link", "hall of mine")]
+    assert await found("hall", "viewer") == [("dashboard", "hall of mine")]
+    assert await found("hall", "stranger", "wall_link") == [("wall_link", "hall of theirs")]
+    assert await found("%", "root", "service", "offline", "wall_link") == []
 
 
 @pytest.mark.asyncio(loop_scope="module")

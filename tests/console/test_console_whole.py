@@ -1,4 +1,4 @@
-"""Nothing that matters is missing: all that happened to an object, and what a phone shows."""
+"""Nothing that matters is missing: all that happened to an object, what a phone shows, what the search finds."""
 
 from __future__ import annotations
 
@@ -128,3 +128,49 @@ def test_a_phone_shows_why_a_task_failed(phone: Tab, plant: DemoPlant) -> None:
     phone.page.route("**/apiproxy/**", answered("get_platform_status", fail))
     phone.open("#/machine")
     is_within(phone.page.get_by_text("OSError; the log has it").first)
+
+
+def search(tab: Tab, text: str, kind: str) -> None:
+    """Opens the first that the search finds of a kind."""
+    tab.page.keyboard.press("Control+k")
+    dialog = tab.page.get_by_role("dialog", name="Find anything by its name")
+    dialog.get_by_role("combobox").fill(text)
+    dialog.get_by_role("option").filter(has_text=re.compile(f"{kind}$")).filter(has_text=text).first.click()
+    expect(dialog).to_have_count(0)
+
+
+DIALOGS = (
+    ("New configuration", "New configuration"),
+    ("New group", "New group"),
+    ("New statistics script", "New script"),
+    ("New calculation", "New script"),
+    ("New balance", "New script"),
+    ("New retainer", "New script"),
+)
+"""What one can begin by the search, and the dialog that it opens."""
+
+
+def test_the_search_begins_what_one_may_make(admin: Tab, plant: DemoPlant) -> None:
+    page = admin.page
+    for action, title in DIALOGS:
+        search(admin, action, "action")
+        dialog = page.get_by_role("dialog", name=title)
+        expect(dialog, action).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+    for action, place in (("New mapping", "mapping/mapping"), ("New control table", "mapping/control")):
+        search(admin, action, "action")
+        page.wait_for_url(re.compile(f"#/{place}/\\w+"))
+    search(admin, "New dashboard", "action")
+    page.wait_for_url(re.compile(r"#/dashboards/\w+\?edit=1"))
+
+
+def test_the_search_finds_records_and_keys(admin: Tab, plant: DemoPlant) -> None:
+    plant.call("create_api_key", name="of the search", role="viewer", days=1)
+    board = plant.call("create_dashboard", name="Wall of the search", category="pro", script="{}")
+    plant.call("renew_wall_link", uid=board["uid"])
+    search(admin, "of the search", "API key")
+    expect(admin.page.get_by_role("row").filter(has_text="of the search")).to_be_visible()
+    search(admin, "Wall of the search", "link for a wall")
+    expect(admin.page.get_by_role("dialog")).to_be_visible()
+    admin.page.keyboard.press("Escape")

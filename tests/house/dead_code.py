@@ -32,6 +32,7 @@ ALLOWED = {
     "REPLAY_REASONS": "what the console has words for, which a test holds against each other",
     "MESSAGE_REASONS": "what the console has words for, which a test holds against each other",
     "PROVIDER_REASONS": "what the console has words for, which a test holds against each other",
+    "BRIDGE_REASONS": "what the console has words for, which a test holds against each other",
     "requests_read": "which way requests went, for tests that hold the ways against each other",
     "ConsoleHook": "hatch finds it",
     "dependencies": "hatch calls it",

@@ -35,7 +35,8 @@ export function DashboardList() {
   );
 }
 
-async function create(): Promise<void> {
+/** A new one, opened in the editor. */
+export async function create(): Promise<void> {
   try {
     const [script] = addPage({}, t(w.newPage, { n: 1 }));
     const { uid } = await call("create_dashboard", { name: t(w.newName), category: "pro", script: JSON.stringify(script) });

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, Head, Name, Problem } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useAsked, useLoad } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -22,6 +22,7 @@ export function View({ uid }: { uid: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [isWall, setWall] = useState(false);
   const [isLinking, setLinking] = useState(false);
+  useAsked("link", () => setLinking(may("admin")));
   useEffect(() => {
     const follow = (): void => setWall(document.fullscreenElement !== null);
     document.addEventListener("fullscreenchange", follow);

@@ -54,7 +54,8 @@ function Tables({ kind }: { kind: TableKind }) {
   );
 }
 
-async function create(kind: TableKind): Promise<void> {
+/** A new table, opened in the editor. */
+export async function create(kind: TableKind): Promise<void> {
   const who = session.value?.id ?? 0;
   const fields = { script: "[]", created_by: who, last_modified_by: who, is_available: 1 };
   try {

@@ -4,7 +4,7 @@ import { GatewayError } from "terrazzo-client";
 import { Name } from "../parts/basics.tsx";
 import { Removal, FormDialog } from "../parts/forms.tsx";
 import { may, pathPage, send } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useAsked, useLoad } from "../shell/hooks.ts";
 import { go, link } from "../shell/routes.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -39,6 +39,7 @@ export function groupsMeant(groups: readonly Group[], shown: string): number[] {
 /** The groups beside the list of objects; `shown` names a branch, empty for all objects. */
 export function Groups({ groups, shown, onDone }: { groups: Group[]; shown: string; onDone: () => void }) {
   const [dialog, setDialog] = useState<"add" | "rename" | "remove" | null>(null);
+  useAsked("group", () => may("admin") && setDialog("add"));
   const tree = treeOf(groups);
   const one = branchOf(tree, shown);
   const close = () => setDialog(null);

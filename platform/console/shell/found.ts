@@ -48,6 +48,11 @@ const PLACES: Record<string, readonly [page: string, to: (hit: Hit) => string]> 
   campaign: ["campaigns", (hit) => link(["campaigns", hit.uid])],
   user: ["access", (hit) => link(["access", "users"], { search: hit.name })],
   company: ["access", (hit) => link(["access", "companies"], { search: hit.name })],
+  service: ["objects", (hit) => link(["objects", String(hit.object_id)], { record: `service-${hit.id}` })],
+  offline: ["objects", (hit) => link(["objects", String(hit.object_id)], { record: `offline-${hit.id}` })],
+  api_key: ["access", () => link(["access", "api-keys"])],
+  claim_key: ["access", () => link(["access", "claim-keys"])],
+  wall_link: ["dashboards", (hit) => link(["dashboards", hit.uid], { do: "link" })],
 };
 
 /** Where a hit is looked at: its page, and the link; null where no page shows it. */

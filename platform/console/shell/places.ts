@@ -4,6 +4,7 @@ import { w as broker } from "../broker/words.ts";
 import { w as campaigns } from "../campaigns/words.ts";
 import { w as commands } from "../commands/words.ts";
 import { w as customers } from "../customers/words.ts";
+import { w as dashboards } from "../dashboards/words.ts";
 import { w as events } from "../events/words.ts";
 import { w as mapping } from "../mapping/words.ts";
 import { w as editing } from "../objects/edit-words.ts";
@@ -11,6 +12,7 @@ import { w as objects } from "../objects/words.ts";
 import { w as rules } from "../rules/words.ts";
 import { w as statistics } from "../statistics/words.ts";
 import { words as bulk } from "../terminals/bulk-words.ts";
+import { w as configurations } from "../terminals/config-words.ts";
 import { w as terminals } from "../terminals/words.ts";
 import { type Pair, words } from "../words/words.ts";
 import type { Role } from "./api.ts";
@@ -27,6 +29,10 @@ export interface Shell {
 }
 
 const w = words({
+  newStatistics: ["New statistics script", "新建统计脚本"],
+  newCalculation: ["New calculation", "新建计算"],
+  newBalance: ["New balance", "新建平衡"],
+  newRetainer: ["New retainer", "新建保持器"],
   account: ["Account", "账户"],
   dark: ["Dark theme", "深色主题"],
   light: ["Light theme", "浅色主题"],
@@ -54,6 +60,7 @@ export function placesOf(shell: Shell): readonly Place[] {
   const action = (of: keyof typeof titles, title: Pair, path: string[] = [], query: Query = { do: "add" }, role: Role | "super" = "admin"): Place => {
     return { ...part(of, title, path, query, role), isAction: true };
   };
+  const made = (of: keyof typeof titles, title: Pair, open: () => Promise<void>): Place => ({ title, of: shell.titles[of], isAction: true, open: () => void open(), role: "admin" });
   const own = (title: Pair, open: () => void): Place => ({ title, of: w.account, isAction: true, open });
   return [
     part("events", events.labels, ["labels"]),
@@ -64,11 +71,20 @@ export function placesOf(shell: Shell): readonly Place[] {
     action("terminals", bulk.create),
     action("terminals", bulk.importButton, [], { do: "import" }),
     part("objects", objects.map, [], { view: "map" }),
+    action("terminals", configurations.add, [], { configurations: "1", do: "add" }),
     action("objects", editing.add),
+    action("objects", editing.groupAdd, [], { do: "group" }),
+    made("dashboards", dashboards.create, async () => (await import("../dashboards/list.tsx")).create()),
     part("commands", commands.expiredTab, ["expired"]),
     part("mapping", mapping.controls, ["control"]),
+    made("mapping", mapping.newMapping, async () => (await import("../mapping/list.tsx")).create("mapping")),
+    made("mapping", mapping.newControl, async () => (await import("../mapping/list.tsx")).create("control")),
     part("statistics", statistics.calculate, ["calculate"]),
     part("statistics", statistics.balance, ["balance"]),
+    action("statistics", w.newStatistics),
+    action("statistics", w.newCalculation, ["calculate"]),
+    action("statistics", w.newBalance, ["balance"]),
+    action("events", w.newRetainer, ["retainers"]),
     part("rules", rules.messages, ["messages"], {}, "operator"),
     action("rules", rules.add),
     action("campaigns", campaigns.add),

@@ -5,7 +5,6 @@ import { useModal } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { call, logout, may } from "./api.ts";
-import { kindsShown, kindWord, placeOf } from "./found.ts";
 import { useRested } from "./hooks.ts";
 import { PAGES, titles } from "./pages.ts";
 import type { Shell } from "./places.ts";
@@ -62,6 +61,7 @@ async function placesNamed(text: string): Promise<Found[]> {
 
 async function ask(text: string, abort: AbortSignal): Promise<Found[]> {
   const pages = new Set(PAGES.filter((each) => !each.role || may(each.role)).map((each) => each.id));
+  const { kindsShown, kindWord, placeOf } = await import("./found.ts");
   const hits = await call("search", { text: text.slice(0, 64), kinds: kindsShown(pages), limit: MOST }, abort);
   return hits.flatMap((hit) => {
     const to = placeOf(hit, pages);

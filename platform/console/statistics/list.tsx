@@ -3,6 +3,7 @@ import { Empty, Name, Tag } from "../parts/basics.tsx";
 import { RecordList, useDialogs } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { may } from "../shell/api.ts";
+import { useAsked } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
 import { tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -21,6 +22,7 @@ interface Props {
 export function ScriptList({ kind, label, base }: Props) {
   const { dialog, open, close, done, gone, turn } = useDialogs<Script>();
   const isRetainer = kind === "retainer";
+  useAsked("add", () => may("admin") && open(newScript(kind)));
   const toggle = async (row: Script) => {
     try {
       await setActive(kind, row.uid, !row.is_active);

@@ -5,7 +5,7 @@ import { Age, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { orderBy, RecordList } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { may, page } from "../shell/api.ts";
-import { useLoad } from "../shell/hooks.ts";
+import { useAsked, useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -34,6 +34,7 @@ function ConfigurationList() {
   const [turn, setTurn] = useState(0);
   const [total, setTotal] = useState<number | null>(null);
   const [isAdding, setAdding] = useState(false);
+  useAsked("add", () => setAdding(may("admin")));
   const counts = useLoad(async (abort) => ({ differs: await counted("differs", abort), unreported: await counted("unreported", abort) }), [turn], EVERY_MS);
   return (
     <>

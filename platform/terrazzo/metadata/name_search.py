@@ -7,7 +7,7 @@ loop: those of a kind are read when it is searched first, and follow the changes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -18,16 +18,19 @@ from terrazzo.database.conditions import contains
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity
 from terrazzo.database.port import Row
+from terrazzo.database.tables.access import WALL_LINK
 from terrazzo.database.tables.events import EVENT
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.loop_pauses import LoopPauses, in_turns
-from terrazzo.metadata.definitions.components import GROUP
+from terrazzo.metadata.definitions.access import API_KEY
+from terrazzo.metadata.definitions.components import COLLECTOS, GROUP, SERVICE
 from terrazzo.metadata.definitions.registry import (
     BALANCE,
     CALCULATE,
     CAMPAIGN,
+    CLAIM_KEY,
     COMPANY,
     CONFIGURATION,
     CONTROL,
@@ -45,6 +48,7 @@ from terrazzo.metadata.name_index import Named, NameIndex, rank_of
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 LATEST_EVENTS = 2_000  # events of a company that are looked at
+LATEST_WRITTEN = 2_000  # service and offline records, each; people write as many as they like
 _READ_AT_ONCE = 1_000  # records: what users of others do goes on meanwhile
 
 
@@ -74,14 +78,17 @@ SEARCHED = (
     Searched("campaign", CAMPAIGN),
     Searched("user", USER, ("username", "email"), Role.ADMIN),
     Searched("company", COMPANY, least=Role.ADMIN, is_for_super=True),
+    Searched("api_key", API_KEY, ("name", "prefix"), Role.ADMIN),
+    Searched("claim_key", CLAIM_KEY, ("name", "prefix"), Role.ADMIN),
 )
-"""What is found in the database; ``terminal`` and ``event`` are found otherwise."""
+"""What is found in the database; ``terminal`` and what is in ``ASKED`` are found otherwise."""
 
 
 class Found(NamedTuple):
     """A record that was found. ``rank``: 0 its name is the text, 1 begins with it, 2 a word does, 3 it is within.
 
-    ``key`` is its uid (an event's id); ``name`` what it is called, ``text`` what else was found of it.
+    ``key`` is its uid (an event's id); ``name`` what it is called, ``text`` what else was found of it, ``object_id``
+    whose service or offline record it is.
     """
 
     rank: int
@@ -91,6 +98,7 @@ class Found(NamedTuple):
     record_id: int
     name: str
     text: str
+    object_id: int | None = None
 
 
 class NameSearch:
@@ -122,10 +130,12 @@ class NameSearch:
                     Found(rank, len(texts[0]), each.kind, key, id_, texts[0], " ".join(filter(None, texts[1:])))
                     for rank, id_, key, texts in best
                 ]
-        if not wanted or "event" in wanted:
+        asked = [ask for kind, ask in ASKED.items() if not wanted or kind in wanted]
+        if asked:
             async with self._database.reading() as connection:
-                found += await _events(connection, actor, text, limit)
-        return nsmallest(limit, found)
+                for ask in asked:
+                    found += await ask(connection, actor, text, limit)
+        return nsmallest(limit, found, key=_place)
 
 
 class _KindNames:
@@ -260,10 +270,62 @@ async def _events(connection: AsyncConnection, actor: Actor, text: str, limit: i
     named = (latest.c.object_id, latest.c.code, latest.c.label_en)
     query = sa.select(last, *named).where(fits).group_by(*named).order_by(last.desc()).limit(limit)
     return [
-        Found(_rank_of_event(code, label, text.lower()), len(code), "event", str(key), key, label or code, code)
+        Found(_best_rank(code, label, text.lower()), len(code), "event", str(key), key, label or code, code)
         for key, _, code, label in (await connection.execute(query)).all()
     ]
 
 
-def _rank_of_event(code: str, label: str, lowered: str) -> int:
-    return min(rank_of(code, lowered), rank_of(label, lowered))
+async def _services(connection: AsyncConnection, actor: Actor, text: str, limit: int) -> list[Found]:
+    return await _written(connection, actor, text, limit, kind="service", entity=SERVICE)
+
+
+async def _offline(connection: AsyncConnection, actor: Actor, text: str, limit: int) -> list[Found]:
+    return await _written(connection, actor, text, limit, kind="offline", entity=COLLECTOS)
+
+
+async def _written(
+    connection: AsyncConnection, actor: Actor, text: str, limit: int, *, kind: str, entity: Entity
+) -> list[Found]:
+    """Of what people wrote last those whose name or description has the text."""
+    c = entity.table.c
+    mine: Sequence[sa.ColumnElement[bool]] = [] if actor.is_super else [c[entity.company] == actor.company_id]
+    columns = (c.id, c.uid, c.object_id, c.name, c.description)
+    latest = sa.select(*columns).where(*mine).order_by(c.id.desc()).limit(LATEST_WRITTEN).subquery()
+    fits = sa.or_(*(contains(latest.c[name], text) for name in ("name", "description")))
+    query = sa.select(latest).where(fits).order_by(latest.c.id.desc()).limit(limit)
+    return [
+        Found(_best_rank(name, said, text.lower()), len(name), kind, uid, id_, name, said, of)
+        for id_, uid, of, name, said in (await connection.execute(query)).all()
+    ]
+
+
+async def _wall_links(connection: AsyncConnection, actor: Actor, text: str, limit: int) -> list[Found]:
+    """Dashboards that have a link, by their names and what the keys begin with, for administrators."""
+    if not actor.may(Role.ADMIN):
+        return []
+    c, links = DASHBOARD.table.c, WALL_LINK.c
+    mine: Sequence[sa.ColumnElement[bool]] = [] if actor.is_super else [c[DASHBOARD.company] == actor.company_id]
+    fits = sa.or_(contains(c.name, text), contains(links.prefix, text))
+    linked = WALL_LINK.join(DASHBOARD.table, c.id == links.dashboard_id)
+    query = sa.select(c.id, c.uid, c.name, links.prefix).select_from(linked).where(*mine, fits).limit(limit)
+    return [
+        Found(rank_of(name, text.lower()), len(name), "wall_link", uid, id_, name, prefix)
+        for id_, uid, name, prefix in (await connection.execute(query)).all()
+    ]
+
+
+def _place(found: Found) -> tuple[int, int, str, str]:
+    return found.rank, found.length, found.kind, found.key
+
+
+def _best_rank(one: str, other: str, lowered: str) -> int:
+    return min(rank_of(one, lowered), rank_of(other, lowered))
+
+
+ASKED: Mapping[str, Callable[[AsyncConnection, Actor, str, int], Awaitable[list[Found]]]] = {
+    "event": _events,
+    "service": _services,
+    "offline": _offline,
+    "wall_link": _wall_links,
+}
+"""Kinds that the database is asked for whenever somebody searches."""

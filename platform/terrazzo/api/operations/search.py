@@ -12,10 +12,10 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.name_search import SEARCHED
+from terrazzo.metadata.name_search import ASKED, SEARCHED
 from terrazzo.reasons import say
 
-_KINDS = ("terminal", "event", *(each.kind for each in SEARCHED))
+_KINDS = ("terminal", *ASKED, *(each.kind for each in SEARCHED))
 
 
 class Search(msgspec.Struct, kw_only=True):
@@ -29,7 +29,8 @@ class Search(msgspec.Struct, kw_only=True):
 class SearchHit(msgspec.Struct):
     """A record: ``uid`` is what its actions take (an event's: its id), ``text`` what else is known of it.
 
-    ``rank``: 0: its name is the text, 1: begins with it, 2: a word of it does, 3: the text is within.
+    ``rank``: 0: its name is the text, 1: begins with it, 2: a word of it does, 3: the text is within. ``object_id``:
+    whose service or offline record it is, else null; a wall link's ``uid`` is its dashboard's.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class SearchHit(msgspec.Struct):
     name: str
     text: str
     rank: int
+    object_id: int | None
 
 
 async def handle_search(services: Services, actor: Actor, request: Search) -> list[SearchHit]:
@@ -53,7 +55,18 @@ async def handle_search(services: Services, actor: Actor, request: Search) -> li
         if kind not in _KINDS:
             raise BadParameter("kinds", say("is_none_of", name=kind[:64], expected=", ".join(_KINDS)))
     found = await services.search.find(actor, text, kinds=request.kinds.names, limit=request.limit)
-    return [SearchHit(each.kind, each.key, each.record_id, each.name, each.text, each.rank) for each in found]
+    return [
+        SearchHit(
+            kind=each.kind,
+            uid=each.key,
+            id=each.record_id,
+            name=each.name,
+            text=each.text,
+            rank=each.rank,
+            object_id=each.object_id,
+        )
+        for each in found
+    ]
 
 
 OPERATIONS = (

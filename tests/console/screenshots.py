@@ -35,8 +35,13 @@ PARTS = {
     "part-empty": ("#/broker/bridges", "main .card"),
     "part-problem": ("#/objects/999999", ".problem"),
     "part-chart": ("#/objects/2", "main .card"),
+    "part-tabs": ("#/terminals/demo-chiller-1", "main .tabs"),
+    "part-json": ("#/terminals/demo-chiller-1?tab=messages", ".messages .json"),
+    "part-dialog": ("#/access/claim-keys?do=add", "dialog[open]"),
 }
 """What ``docs/console.md`` shows: where it is, and which part."""
+ON_A_PHONE = {"part-lines": ("#/events?state=all", "main .card"), "part-footer": ("#/rules?do=add", "dialog[open]")}
+"""The same, on a phone in the dark."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 SCHEMES = ("light", "dark")
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
@@ -104,13 +109,22 @@ def _take_documents(plant: DemoPlant, browser: Browser) -> None:
     _show(tab, pages[0], _RATES_MS)
     _take(tab, pages, DOCUMENTS)
     tab.page.set_viewport_size({"width": 1000, "height": 640})
-    for name, (route, part) in PARTS.items():
-        _show(tab, View(name, route))
-        tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
+    _take_parts(tab, PARTS)
+    phone = open_tab(browser, plant.url, viewport=SIZES["phone"], color_scheme="dark")
+    phone.open()
+    phone.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+    _take_parts(phone, ON_A_PHONE)
+    phone.page.context.close()
     tab.page.set_viewport_size(SIZES["desktop"])
     _show(tab, View("wall", record_routes(plant)["wall"]), _RATES_MS)
     tab.page.screenshot(path=DOCUMENTS / "dashboard.png")
     tab.page.context.close()
+
+
+def _take_parts(tab: Tab, parts: dict[str, tuple[str, str]]) -> None:
+    for name, (route, part) in parts.items():
+        _show(tab, View(name, route))
+        tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ PARTS = {
     "part-dialog": ("#/access/claim-keys?do=add", "dialog[open]"),
 }
 """What ``docs/console.md`` shows: where it is, and which part."""
-ON_A_PHONE = {"part-lines": ("#/events?state=all", "main .card"), "part-footer": ("#/rules?do=add", "dialog[open]")}
+ON_A_PHONE = {"part-lines": ("#/events?state=all", "main .window"), "part-footer": ("#/rules?do=add", "dialog[open]")}
 """The same, on a phone in the dark."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 SCHEMES = ("light", "dark")
@@ -124,6 +124,7 @@ def _take_documents(plant: DemoPlant, browser: Browser) -> None:
 def _take_parts(tab: Tab, parts: dict[str, tuple[str, str]]) -> None:
     for name, (route, part) in parts.items():
         _show(tab, View(name, route))
+        tab.run("document.querySelector('nav.side').style.visibility = 'hidden'")  # on a phone it lies over the page
         tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
 
 

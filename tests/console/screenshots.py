@@ -36,7 +36,7 @@ PARTS = {
     "part-problem": ("#/objects/999999", ".problem"),
     "part-chart": ("#/objects/2", "main .card"),
     "part-tabs": ("#/terminals/demo-chiller-1", "main .tabs"),
-    "part-json": ("#/terminals/demo-chiller-1?tab=messages", ".messages .json"),
+    "part-json": ("#/terminals/demo-compressor-3?tab=messages", ".messages .json"),
     "part-dialog": ("#/access/claim-keys?do=add", "dialog[open]"),
 }
 """What ``docs/console.md`` shows: where it is, and which part."""

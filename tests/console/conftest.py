@@ -12,7 +12,8 @@ from playwright.sync_api import Browser
 sys.path.insert(0, str(Path(__file__).parent))
 from browser import Tab, chromium, open_tab
 from console_build import build_console
-from demo_plant import DemoPlant, demo_plant
+from demo_plant import DemoPlant, complete_demo, demo_plant
+from routes import View, views_of
 
 from demo_week import copy_demo
 
@@ -25,6 +26,13 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoPlant]:
     copy_demo(tmp_path_factory, data)
     with demo_plant(data) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def views(plant: DemoPlant) -> list[View]:
+    """All views, none of which is empty; the plant has a record of each kind from then on."""
+    complete_demo(plant)
+    return views_of(plant)
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from demo_plant import DemoPlant
+from routes import View, views_of
 
 from running import wait_for
 from support import require_program
 
 PASSWORD = "long enough for it"
+HOSTILE_NAMES = {
+    "markup": "<img src=x onerror=alert(1)>&lt;b&gt;'\"",
+    "direction": "abc\u202edef\u202c \u0627\u0644\u0645\u0636\u062e\u0629",
+    "emoji": "Pump \U0001f600\U0001f469\u200d\U0001f680 \u4e00\u53f7",
+    "long": "x" * 64,
+}
+"""What somebody may call a terminal."""
 BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
 
 
@@ -49,12 +57,21 @@ class OtherCompany:
     username: str
     password: str = PASSWORD
 
+    def views(self, plant: DemoPlant) -> list[View]:
+        """All views, of its records; the plant's client is the demo company's admin afterwards."""
+        plant.login(self.username, self.password)
+        views = [replace(each, route=self.route(each.route)) for each in views_of(plant)]
+        plant.login("demo-admin", plant.password("demo-admin"))
+        return views
+
     def route(self, route: str) -> str:
         """A route of the demo's plant, on this company's records."""
+        if route.endswith("event=1"):
+            return route.removesuffix("1") + self.records["event"]
         page, _, rest = route.removeprefix("#/").partition("/")
         path, _, query = rest.partition("?")
         kind = {"control": "control", "retainers": "retainers"}.get(path.partition("/")[0], page)
-        if not path or kind not in self.records or path in ("log", "labels", "handover", "retainers"):
+        if not path or kind not in self.records or path in ("log", "labels", "handover", "retainers", "control"):
             return route
         own = kind in ("terminals", "objects", "customers")
         at = self.records[kind] if own else f"{kind}/{self.records[kind]}"
@@ -120,7 +137,9 @@ def _mapping_rows(name: str) -> list[list[str]]:
 
 
 def _dashboard(object_id: str, name: str) -> dict[str, Any]:
-    widget = {"type": "vlu", "name": "T", "title": name, "object_id": object_id, "xys": {"pos": [0, 0], "len": [1, 1]}}
+    shown = {"values": [{"objectId": object_id, "code": "T"}]}
+    place = {"pos": [0, 0], "len": [1, 1]}
+    widget = {"type": "vlu", "name": name, "title": name, "object_id": object_id, "xys": place, "attribute": shown}
     return {"Dashboard-1": {"name": name, "row": 1, "col": 1, "data": [widget]}}
 
 

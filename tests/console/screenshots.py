@@ -17,9 +17,10 @@ from pathlib import Path
 sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
 from browser import Tab, chromium, open_tab
 from console_build import builder
-from demo_plant import DemoPlant, demo_plant
+from demo_plant import DemoPlant, complete_demo, demo_plant
 from playwright.sync_api import Browser
-from routes import ROUTES
+from routes import View, record_routes, views_of
+from walk import visit
 
 from running import wait_for
 
@@ -34,17 +35,13 @@ PARTS = {
     "part-empty": ("#/broker/bridges", "main .card"),
     "part-problem": ("#/objects/999999", ".problem"),
     "part-chart": ("#/objects/2", "main .card"),
+    "part-tabs": ("#/terminals/demo-chiller-1", "main .tabs"),
+    "part-json": ("#/terminals/demo-compressor-3?tab=messages", ".messages .json"),
+    "part-dialog": ("#/access/claim-keys?do=add", "dialog[open]"),
 }
 """What ``docs/console.md`` shows: where it is, and which part."""
-DIALOGS = {
-    "adding-a-terminal": "#/terminals?do=add",
-    "importing-terminals": "#/terminals?do=import",
-    "adding-an-object": "#/objects?do=add",
-    "adding-a-rule": "#/rules?do=add",
-    "adding-a-user": "#/access?do=add",
-    "adding-a-campaign": "#/campaigns?do=add",
-}
-"""What begins in a dialog."""
+ON_A_PHONE = {"part-lines": ("#/events?state=all", "main .window"), "part-footer": ("#/rules?do=add", "dialog[open]")}
+"""The same, on a phone in the dark."""
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
 SCHEMES = ("light", "dark")
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
@@ -62,11 +59,12 @@ def main() -> None:
             _take_documents(plant, browser)
             return
         FOLDER.mkdir(exist_ok=True)
-        routes = {**ROUTES, **DIALOGS, **_of_records(plant)}
-        routes = {name: routes[name] for name in _wanted(routes)}
+        complete_demo(plant)
+        views = {view.name: view for view in views_of(plant)}
+        wanted = [views[name] for name in _wanted(views)]
         for size, scheme, language in product(_wanted(SIZES), _wanted(SCHEMES), _wanted(LANGUAGES)):
             look = {"viewport": SIZES[size], "color_scheme": scheme, "locale": LANGUAGES[language]}
-            _take_all(open_tab(browser, plant.url, **look), plant, routes, f"-{size}-{scheme}-{language}.png")
+            _take_all(open_tab(browser, plant.url, **look), plant, wanted, f"-{size}-{scheme}-{language}.png")
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
 
 
@@ -76,12 +74,12 @@ def _wanted(names: Iterable[str]) -> list[str]:
     return [each for each in every if each in sys.argv[1:]] or every
 
 
-def _take_all(tab: Tab, plant: DemoPlant, routes: dict[str, str], ending: str) -> None:
+def _take_all(tab: Tab, plant: DemoPlant, views: Iterable[View], ending: str) -> None:
     tab.open()
     tab.page.wait_for_selector("form")
     tab.page.screenshot(path=FOLDER / f"login{ending}")
     tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
-    _take(tab, routes, FOLDER, ending)
+    _take(tab, views, FOLDER, ending)
     tab.page.context.close()
 
 
@@ -92,44 +90,14 @@ def _is_of_now(plant: DemoPlant) -> bool:
     return newest > time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() - 60))
 
 
-def _of_records(plant: DemoPlant) -> dict[str, str]:
-    """Views whose addresses name records that have other keys each time."""
-    (dashboard,) = plant.call("get_dashboard_list")["data"]
-    key = plant.call("renew_wall_link", uid=dashboard["uid"])["key"]
-    return {
-        "dashboard": f"#/dashboards/{dashboard['uid']}",
-        "editor": f"#/dashboards/{dashboard['uid']}?edit=1",
-        "statistic": f"#/statistics/statistics/{_first(plant, 'get_statistics_script_list')}",
-        "calculation": f"#/statistics/calculate/{_first(plant, 'get_calculate_script_list')}",
-        "configuration": f"#/terminals?configurations={_first(plant, 'get_terminal_config_list')}",
-        "wall": f"#/wall?key={key}",  # the last one: whoever leaves it begins anew
-    }
+def _take(tab: Tab, views: Iterable[View], folder: Path, ending: str = ".png") -> None:
+    for view in views:
+        _show(tab, view)
+        tab.page.screenshot(path=folder / f"{view.name}{ending}")
 
 
-def _first(plant: DemoPlant, action: str) -> str:
-    """The uid of a list's first record, which the demo may be about to make."""
-
-    def rows() -> list[dict[str, object]]:
-        found = plant.call(action)
-        return found if isinstance(found, list) else list(found["data"])
-
-    return str(wait_for(rows, action, timeout_s=_WEEK_S)[0]["uid"])
-
-
-def _take(tab: Tab, routes: dict[str, str], folder: Path, ending: str = ".png") -> None:
-    for name, route in routes.items():
-        _show(tab, route)
-        tab.page.screenshot(path=folder / f"{name}{ending}")
-
-
-def _show(tab: Tab, route: str, settled_ms: float = _SETTLED_MS) -> None:
-    if route.startswith("#/wall"):
-        tab.page.goto("about:blank")  # else the page would begin anew by itself, at any moment
-    tab.open(route)
-    if "do=" in route:
-        tab.page.wait_for_selector("dialog[open]")  # by which the address has become another one
-    else:
-        tab.settle()
+def _show(tab: Tab, view: View, settled_ms: float = _SETTLED_MS) -> None:
+    visit(tab, view)
     tab.page.wait_for_timeout(settled_ms)
 
 
@@ -137,17 +105,27 @@ def _take_documents(plant: DemoPlant, browser: Browser) -> None:
     tab = open_tab(browser, plant.url, viewport=SIZES["desktop"], color_scheme="light")
     tab.open()
     tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
-    _show(tab, PAGES["overview"], _RATES_MS)
-    _take(tab, PAGES, DOCUMENTS)
+    pages = [View(name, route) for name, route in PAGES.items()]
+    _show(tab, pages[0], _RATES_MS)
+    _take(tab, pages, DOCUMENTS)
     tab.page.set_viewport_size({"width": 1000, "height": 640})
-    for name, (route, part) in PARTS.items():
-        _show(tab, route)
-        tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
+    _take_parts(tab, PARTS)
+    phone = open_tab(browser, plant.url, viewport=SIZES["phone"], color_scheme="dark")
+    phone.open()
+    phone.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+    _take_parts(phone, ON_A_PHONE)
+    phone.page.context.close()
     tab.page.set_viewport_size(SIZES["desktop"])
-    wall = _of_records(plant)["wall"]
-    _show(tab, wall, _RATES_MS)
+    _show(tab, View("wall", record_routes(plant)["wall"]), _RATES_MS)
     tab.page.screenshot(path=DOCUMENTS / "dashboard.png")
     tab.page.context.close()
+
+
+def _take_parts(tab: Tab, parts: dict[str, tuple[str, str]]) -> None:
+    for name, (route, part) in parts.items():
+        _show(tab, View(name, route))
+        tab.run("document.querySelector('nav.side').style.visibility = 'hidden'")  # on a phone it lies over the page
+        tab.page.locator(part).first.screenshot(path=DOCUMENTS / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from browser import Tab, open_tab
 from demo_plant import DemoPlant
 from other_company import OtherCompany, Texts, plant_company
 from playwright.sync_api import Browser, expect
-from routes import ROUTES
+from walk import too_wide, walk
 
 MARKUP = "<img src=x onerror=alert(1)>'\""
 TURNED = "abc\u202edef\u202c \u0627\u0644\u0645\u0636\u062e\u0629"
@@ -48,6 +48,45 @@ def company(plant: DemoPlant) -> OtherCompany:
     return plant_company(plant, _HOSTILE)
 
 
+@pytest.mark.parametrize("width", [1280, 360], ids=["desktop", "phone"])
+def test_hostile_texts_are_text_on_every_page(
+    plant: DemoPlant, browser: Browser, company: OtherCompany, width: int
+) -> None:
+    faults: dict[str, object] = {}
+    showing = set()
+    login = (company.username, company.password)
+    look = {"viewport": {"width": width, "height": 800}}
+    with walk(browser, plant, company.views(plant), login=login, **look) as visits:
+        for view, tab in visits:
+            text = tab.seen()
+            if MARKUP in text or MARKUP[:24] in text:
+                showing.add(view.name)
+            wide = too_wide(tab) if width == 360 else tab.run(_WIDE)
+            found = {"made": tab.run(_MADE), "turning": tab.run(_TURNING), "wide": wide}
+            if any(found.values()):
+                faults[view.name] = found
+    assert faults == {}
+    assert _SHOWN - showing == set()  # else the test would look at pages that show nothing of it
+
+
+_SHOWN = {"overview", "events", "event", "handover", "terminals", "terminal", "messages", "commands", "mapping"}
+_SHOWN |= {"mapping-table", "control-table", "objects", "object", "logbook", "statistics", "calculations", "balances"}
+_SHOWN |= {"rules", "campaigns", "api-keys", "claim-keys", "dashboards", "dashboard", "editor"}
+_SHOWN |= {
+    "customers",
+    "customer",
+    "retainers",
+    "retainer",
+    "companies",
+    "machine",
+    "statistic",
+    "calculation",
+    "balance",
+}
+_SHOWN |= {"campaign", "rule", "configuration", "handover-kept", "wall", "control-tables"}
+"""Views that have something of the company to show."""
+
+
 @pytest.fixture(params=[1280, 360], ids=["desktop", "phone"])
 def hostile(plant: DemoPlant, browser: Browser, company: OtherCompany, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """Its administrator's tab; a dialog that a script opens is a complaint."""
@@ -58,47 +97,6 @@ def hostile(plant: DemoPlant, browser: Browser, company: OtherCompany, request: 
     yield tab
     assert tab.complaints() == []
     tab.page.context.close()
-
-
-def test_hostile_texts_are_text_on_every_page(hostile: Tab, plant: DemoPlant, company: OtherCompany) -> None:
-    faults: dict[str, object] = {}
-    showing = set()
-    for name, route in {**ROUTES, **_of_records(plant, company)}.items():
-        hostile.open(company.route(route))
-        hostile.settle()
-        text = hostile.seen()
-        if MARKUP in text or MARKUP[:24] in text:
-            showing.add(name)
-        found = {"made": hostile.run(_MADE), "turning": hostile.run(_TURNING), "wide": hostile.run(_WIDE)}
-        if any(found.values()):
-            faults[name] = found
-    assert faults == {}
-    assert _SHOWN - showing == set()  # else the test would look at pages that show nothing of it
-
-
-_SHOWN = {"overview", "events", "event", "handover", "terminals", "terminal", "messages", "commands", "mapping"}
-_SHOWN |= {"mapping-table", "control-table", "objects", "object", "logbook", "statistics", "calculations", "balances"}
-_SHOWN |= {"rules", "campaigns", "api-keys", "claim-keys", "dashboards", "dashboard", "editor"}
-_SHOWN |= {"customers", "customer", "retainers", "retainer"}
-"""Views that have something of the company to show."""
-
-
-def _of_records(plant: DemoPlant, company: OtherCompany) -> dict[str, str]:
-    """Views whose addresses name records with keys that are made up."""
-    plant.login(company.username, company.password)
-    (dashboard,) = plant.call("get_dashboard_list")["data"]
-    number = company.records["event"]
-    views = {"event": f"#/events?state=all&event={number}"}
-    views |= {"dashboard": f"#/dashboards/{dashboard['uid']}", "editor": f"#/dashboards/{dashboard['uid']}?edit=1"}
-    for kind, action in (
-        ("statistics", "statistics_script"),
-        ("calculate", "calculate_script"),
-        ("balance", "balance"),
-    ):
-        (script,) = plant.call(f"get_{action}_list")["data"]
-        views[f"{kind}-results"] = f"#/statistics/{kind}/{script['uid']}"
-    plant.login("demo-admin", plant.password("demo-admin"))
-    return views
 
 
 def test_hostile_names_are_found_as_text(hostile: Tab) -> None:

@@ -222,7 +222,7 @@ def test_each_type_of_widget_shows_its_values(admin: Tab, plant: DemoPlant) -> N
     uid = dashboard(plant, "All types", [widget(number, kind, values) for number, kind in enumerate(TYPES)])
     admin.open(f"#/dashboards/{uid}")
     for number, kind in enumerate(TYPES):
-        shown = admin.page.get_by_role("region", name=f"{kind} {number}")
+        shown = admin.page.get_by_role("group", name=f"{kind} {number}").first
         expect(shown).to_contain_text(re.compile(r"\d\.\d"))
 
 

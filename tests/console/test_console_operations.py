@@ -9,9 +9,7 @@ import urllib.request
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from other_company import OtherCompany, Texts, plant_company
 from playwright.sync_api import Browser, expect
-from routes import ROUTES
 
 from running import wait_for
 
@@ -431,70 +429,3 @@ def test_super_users_see_the_machine_and_nobody_else(root: Tab, plant: DemoPlant
         "demo-viewer": False,
     }
     assert not any("Machine" in pages for pages in seen.values())
-
-
-MARK = "zq-only-of-the-second"
-
-
-@pytest.fixture(scope="module")
-def neighbour(plant: DemoPlant) -> OtherCompany:
-    """A second company with records of each kind, all of which carry ``MARK``."""
-    uid = f"{MARK}-1"
-    texts = Texts(uid=uid, name=f"{MARK} name", short=MARK[:16], command=MARK, long=f"{MARK} " * 20, client=f"{MARK}-x")
-    return plant_company(plant, texts)
-
-
-def test_two_sessions_at_once_see_no_word_of_each_other(
-    plant: DemoPlant, browser: Browser, neighbour: OtherCompany
-) -> None:
-    first, second = open_tab(browser, plant.url), open_tab(browser, plant.url)
-    frames: list[str] = []
-    second.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
-    for tab, name, password in (
-        (first, "demo-admin", plant.password("demo-admin")),
-        (second, neighbour.username, neighbour.password),
-    ):
-        tab.expected = ["status of 40[0-9]"]
-        tab.open()
-        tab.login(name, password)
-    told: dict[str, set[str]] = {MARK: set(), "chiller": set()}
-    own: set[str] = set()
-    for name, route in ROUTES.items():
-        theirs = neighbour.route(route)  # of a record that is the neighbour's
-        seen = {MARK: [_seen(first, route)], "chiller": [_seen(second, route)]}
-        if theirs != route:
-            own |= {name} if MARK in _seen(second, theirs) else set()
-            seen[MARK] += [_seen(first, theirs)] if MARK not in theirs else []
-        elif MARK in seen["chiller"][0]:
-            own.add(name)
-        for strange, texts in seen.items():
-            told[strange] |= {name} if any(strange in text for text in texts) else set()
-    assert told[MARK] == set()
-    assert told["chiller"] <= _NAMED_BY_LINK
-    assert _OWN - own == set()  # what nobody has, nobody could have seen
-    for tab, strange in ((first, MARK), (second, "chiller")):
-        tab.page.keyboard.press("Control+k")
-        tab.page.keyboard.type(strange)
-        expect(tab.page.get_by_role("dialog").get_by_text("Nothing found")).to_be_visible()
-    second.page.keyboard.press("Escape")
-    assert frames
-    assert [each for each in frames if "demo-" in each and "no record" not in each] == []  # but for its own words back
-    for tab in (first, second):
-        assert tab.complaints() == []
-        tab.page.context.close()
-
-
-def _seen(tab: Tab, route: str) -> str:
-    """All that a page shows, what stands in fields too, in small letters."""
-    tab.open(route)
-    tab.settle()
-    return tab.seen().lower()
-
-
-_OWN = {"overview", "events", "terminals", "terminal", "messages", "commands", "mapping", "mapping-table", "objects"}
-_OWN |= {"object", "logbook", "statistics", "calculations", "balances", "rules", "campaigns", "retained", "api-keys"}
-_OWN |= {"waiting-commands", "all-commands", "claim-keys", "users", "audit", "dashboards", "handover", "control-table"}
-_OWN |= {"customers", "customer", "retainers", "retainer"}
-"""Pages on which the neighbour sees something of its own."""
-_NAMED_BY_LINK = {"terminal", "messages", "commands", "trace", "connect"}
-"""Pages whose link has the uid that the page shows: it is the reader's own word."""

@@ -12,28 +12,21 @@ from typing import Any
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
+from other_company import HOSTILE_NAMES
 from playwright.sync_api import Browser, expect
-from routes import ROUTES
 
 from mqtt_bytes import login
 from running import wait_for
 from support import require_program
-
-HOSTILE = {
-    "markup": "<img src=x onerror=alert(1)>&lt;b&gt;'\"",
-    "direction": "abc\u202edef\u202c \u0627\u0644\u0645\u0636\u062e\u0629",
-    "emoji": "Pump \U0001f600\U0001f469\u200d\U0001f680 \u4e00\u53f7",
-    "long": "x" * 64,
-}
 
 
 @pytest.fixture(scope="module")
 def hostile(plant: DemoPlant) -> list[str]:
     """Terminals whose names are hostile, one of which said something of that kind."""
     config = plant.call("get_terminal_config_list")[0]["uid"]
-    for kind, name in HOSTILE.items():
+    for kind, name in HOSTILE_NAMES.items():
         plant.add_terminal(f"hostile-{kind}", config, name=name, description=name * 3)
-    return [f"hostile-{kind}" for kind in HOSTILE]
+    return [f"hostile-{kind}" for kind in HOSTILE_NAMES]
 
 
 def test_the_overview_says_what_needs_a_person_and_leads_there(admin: Tab) -> None:
@@ -349,75 +342,6 @@ def test_what_is_typed_outlives_a_reload(admin: Tab) -> None:
     expect(admin.page.get_by_role("textbox", name="Command")).to_have_value("SetPoint")
 
 
-@pytest.mark.parametrize(("scheme", "language"), [("light", "en-US"), ("dark", "zh-CN")])
-def test_every_page_is_accessible(plant: DemoPlant, browser: Browser, scheme: str, language: str) -> None:
-    tab = open_tab(browser, plant.url, color_scheme=scheme, locale=language)
-    tab.open()
-    tab.login("demo-admin", plant.password("demo-admin"))
-    found = {}
-    for name, route in ROUTES.items():
-        tab.open(route)
-        tab.settle()
-        if findings := tab.accessibility():
-            found[name] = findings
-    assert found == {}
-    assert tab.complaints() == []
-    tab.page.context.close()
-
-
-_PLANTED = """
-const faint = document.createElement("p");
-faint.textContent = "faint";
-faint.style = "color: #eee; background: #fff";
-document.querySelector("main").append(document.createElement("img"), document.createElement("button"), faint);
-0
-"""
-"""What nobody could read or name, put into a page."""
-
-
-def test_what_is_not_accessible_is_told_with_its_place(admin: Tab) -> None:
-    admin.open("#/no-such-page")
-    admin.settle()
-    assert admin.accessibility() == []
-    admin.run(_PLANTED)
-    found = {line.partition(":")[0]: line for line in admin.accessibility()}
-    assert {"image-alt", "button-name", "color-contrast"} <= found.keys()
-    assert "faint</p>" in found["color-contrast"]
-
-
-_TOO_WIDE = """
-[document.documentElement, ...document.querySelectorAll("main .window, main .card")]
-  .filter((each) => each.scrollWidth > each.clientWidth + 1)
-  .map((each) => `${each.getAttribute("aria-label") || each.className || each.tagName} ${each.scrollWidth}`)
-"""
-"""What of a page has to be pushed aside to be read: the page, a card, or a list whose rows are cut."""
-
-_TOUCHING = """
-[...document.querySelectorAll("main tbody tr :is(button, .button):not(.plain)")]
-  .map((each) => ({ each, own: each.getBoundingClientRect(), row: each.closest("tr").getBoundingClientRect() }))
-  .filter(({ own, row }) => own.height && Math.min(own.top - row.top, row.bottom - own.bottom) < 3)
-  .map(({ each }) => each.textContent)
-"""
-"""Buttons that touch the line above or below their row."""
-
-
-def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: list[str]) -> None:
-    tab = open_tab(browser, plant.url, viewport={"width": 360, "height": 740})
-    tab.open()
-    tab.login("demo-admin", plant.password("demo-admin"))
-    wide = {}
-    for name, route in {**ROUTES, **{each: f"#/terminals/{each}" for each in hostile}}.items():
-        tab.open(route)
-        tab.settle()
-        if found := tab.run(_TOO_WIDE) + tab.run(_TOUCHING):
-            wide[name] = found
-    assert wide == {}
-    tab.open("#/mapping")  # stands behind "More", which says so
-    expect(tab.page.get_by_role("button", name="More")).to_have_class(re.compile(r"\bhere\b"))
-    assert tab.complaints() == []
-    tab.page.context.close()
-
-
 @pytest.fixture
 def watched(admin: Tab) -> Tab:
     """The tab, in which an alert would be noticed."""
@@ -429,7 +353,7 @@ def test_names_of_others_are_text(watched: Tab, hostile: list[str]) -> None:
     watched.open("#/terminals?search=hostile")
     expect(watched.page.get_by_role("row")).to_have_count(1 + len(hostile))
     assert watched.page.locator("main table img").count() == 0
-    for uid, name in zip(hostile, HOSTILE.values(), strict=True):
+    for uid, name in zip(hostile, HOSTILE_NAMES.values(), strict=True):
         watched.open(f"#/terminals/{uid}")
         expect(watched.page.get_by_role("heading", level=1)).to_contain_text(name[:60])
     watched.page.keyboard.press("Control+k")

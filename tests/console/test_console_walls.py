@@ -41,7 +41,7 @@ def wall(address: str, browser: Browser, plant: DemoPlant) -> Iterator[Tab]:
 
 def test_a_wall_shows_its_dashboard_live_and_asks_for_nothing_else(wall: Tab, plant: DemoPlant) -> None:
     expect(wall.page.get_by_role("heading", level=1)).to_contain_text("Energy centre")
-    energy = wall.page.get_by_role("region", name="Energy 总电量")
+    energy = wall.page.get_by_role("group", name="Energy 总电量")
     expect(energy).to_contain_text("kWh")
     before = energy.inner_text()
     expect(energy).not_to_have_text(before, timeout=60_000)  # it counts on
@@ -57,7 +57,7 @@ def test_a_wall_shows_its_dashboard_live_and_asks_for_nothing_else(wall: Tab, pl
 
 def test_a_wall_outlives_a_lost_connection(wall: Tab) -> None:
     wall.expected = ["ERR_INTERNET_DISCONNECTED"]
-    expect(wall.page.get_by_role("region").first).to_be_visible()
+    expect(wall.page.get_by_role("group").first).to_be_visible()
     wall.page.context.set_offline(True)
     told = wall.page.locator("header").get_by_role("alert")
     expect(told).to_contain_text("what is shown is old")
@@ -135,7 +135,7 @@ def test_objects_stand_on_a_picture_that_was_uploaded(
     admin.page.get_by_role("button", name="Save").click()
     expect(admin.page.get_by_role("button", name="Save")).to_be_disabled()
     admin.open(f"#/dashboards/{uid}")
-    picture, on_it = admin.page.locator("img.plan-picture"), admin.page.get_by_role("region", name="Supply")
+    picture, on_it = admin.page.locator("img.plan-picture"), admin.page.get_by_role("group", name="Supply")
     expect(on_it).to_contain_text(re.compile(r"\d\.\d"))
     width = "document.querySelector('img.plan-picture').naturalWidth"
     assert admin.run(width) == 160

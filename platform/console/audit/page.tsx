@@ -34,7 +34,7 @@ export function Page() {
   const read = (index: number, size: number, order: Order | null, abort: AbortSignal) =>
     page("get_audit_list", { ...fieldsOf(route.value.query), ...orderBy(order), page_index: index, page_size: size }, abort);
   const columns: Column<Entry>[] = [
-    { id: "time", title: t(w.when), sort: "time", width: 18, render: (row) => <span title={row.time}>{row.time.slice(5, 19)}</span> },
+    { id: "time", title: t(w.when), sort: "time", width: 18, render: (row) => <When row={row} /> },
     { id: "user", title: t(w.who), width: 14, render: (row) => <Name text={row.username} /> },
     {
       id: "action",
@@ -47,7 +47,7 @@ export function Page() {
       ),
     },
     { id: "entity", title: t(w.entity), width: 14, isMinor: true, render: (row) => entityWord(row.entity) },
-    { id: "uid", title: t(w.record), width: 24, isOwnLine: true, render: (row) => <><span class="narrow-only">{entityWord(row.entity)}</span> <Name text={row.uid || String(row.record_id ?? row.id)} mono /></> },
+    { id: "uid", title: t(w.record), width: 24, isOwnLine: true, render: (row) => <><span class="narrow-only">{entityWord(row.entity)}</span> <Name text={recordOf(row)} mono /></> },
     { id: "address", title: t(w.from), width: 18, isMinor: true, render: (row) => <Name text={row.address} mono /> },
   ];
   return (
@@ -69,6 +69,22 @@ export function Page() {
       {shown && <EntryDialog entry={shown} onClose={() => setShown(null)} />}
     </>
   );
+}
+
+/** The time; on a phone with what was changed. */
+function When({ row }: { row: Entry }) {
+  return (
+    <>
+      <span title={row.time}>{row.time.slice(5, 19)}</span>
+      <span class="narrow-show">
+        {entityWord(row.entity)} <Name text={recordOf(row)} mono />
+      </span>
+    </>
+  );
+}
+
+function recordOf(row: Entry): string {
+  return row.uid || String(row.record_id ?? row.id);
 }
 
 function Filters() {

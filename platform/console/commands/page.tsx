@@ -123,7 +123,7 @@ function columns(tab: string, chosen: ReadonlySet<string>, toggle: (uid: string)
   return [
     ...choosing,
     { id: "state", title: t(common.state), width: 10, render: (row) => <CommandState state={row.state} /> },
-    { id: "command", title: t(w.command), width: 16, render: (row) => <Name text={row.value ? `${row.command} = ${row.value}` : row.command} /> },
+    { id: "command", title: t(w.command), width: 16, render: (row) => <What row={row} /> },
     { id: "to", title: t(common.object), width: 22, isMinor: true, render: (row) => row.object_id && <a href={link(["objects", row.object_id])}><Name text={row.objectName || row.object_id} /></a> },
     { id: "terminal", title: t(common.terminal), width: 15, render: (row) => <a href={link(["terminals", row.terminal_id], { tab: "commands" })}><Name text={row.terminal_id} mono /></a> },
     { id: "queued", title: t(w.queuedAt), width: 8, isNumber: true, isMinor: true, render: (row) => <Age at={row.queued} /> },
@@ -132,6 +132,18 @@ function columns(tab: string, chosen: ReadonlySet<string>, toggle: (uid: string)
       : { id: "outcome", title: t(w.outcome), width: 20, isOwnLine: true, render: (row) => (row.answer === null ? <CommandReason reason={row.reason} /> : <Name text={JSON.stringify(row.answer)} mono />) },
     { id: "do", title: t(isWaiting ? w.recall : w.again), isTitleHidden: true, isNumber: true, render: (row) => may("operator") && <Do row={row} open={open} /> },
   ];
+}
+
+/** What was told; on a phone with when, and why it was not heard. */
+function What({ row }: { row: Command }) {
+  return (
+    <>
+      <Name text={row.value ? `${row.command} = ${row.value}` : row.command} />
+      <span class="narrow-show">
+        <Age at={row.queued} /> {row.answer === null && <CommandReason reason={row.reason} />}
+      </span>
+    </>
+  );
 }
 
 function Do({ row, open }: { row: Command; open: (doing: Doing) => void }) {

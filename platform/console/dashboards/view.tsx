@@ -111,7 +111,7 @@ export function PageView({ page, object }: { page: DashboardPage; object: string
       <div class={`dash-grid ${page.picture ? "plan" : ""}`} style={gridSize(page)}>
         {page.picture && <Picture uid={page.picture} />}
         {inReadingOrder(page.widgets).map((each) => (
-          <section key={each.index} class="card widget" style={gridPlace(each.place)} aria-label={each.name.slice(0, 200)}>
+          <section key={each.index} class="card widget" style={gridPlace(each.place)} role="group" aria-label={each.name.slice(0, 200)}>
             <h2>
               <Name text={each.name} />
             </h2>

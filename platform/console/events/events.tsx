@@ -200,9 +200,14 @@ function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Col
       title: t(w.event),
       width: 30,
       render: (row) => (
-        <a href={link(["events"], { ...Object.fromEntries(route.value.query), event: String(row.id) })}>
-          <Name text={nameOf(row)} />
-        </a>
+        <>
+          <a href={link(["events"], { ...Object.fromEntries(route.value.query), event: String(row.id) })}>
+            <Name text={nameOf(row)} />
+          </a>
+          <span class="narrow-show">
+            <Name text={row.terminal_id} mono />
+          </span>
+        </>
       ),
     },
     { id: "value", title: t(w.value), width: 12, isNumber: true, isMinor: true, render: (row) => <Name text={row.value} /> },

@@ -1,7 +1,7 @@
 /** How the machine is: parts, tasks, disk, backup, memory; for super users. */
 import type { Result } from "terrazzo-client";
 import { Age, Card, Empty, Head, type Meaning, Name, Problem, sinceText, Tag } from "../parts/basics.tsx";
-import { call } from "../shell/api.ts";
+import { call, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { bytesText } from "../shell/toasts.tsx";
@@ -13,6 +13,7 @@ import { w } from "./words.ts";
 type Status = Result<"get_platform_status">;
 
 const EVERY_MS = 5_000;
+const MOST_COMPANIES = 200; // whose names are looked for
 const MIB = 1_048_576;
 const GB = 1e9;
 const STATES: Record<string, { kind: Meaning; word: Pair }> = {
@@ -61,6 +62,8 @@ function Parts({ data }: { data: Status }) {
 
 function Disk({ data }: { data: Status }) {
   const disk = data.disk;
+  const companies = useLoad((abort) => page("get_company_list", { page_size: MOST_COMPANIES }, abort), []);
+  const nameOf = (id: number) => companies.data?.rows.find((each) => each.id === id)?.name.slice(0, 64) ?? t(w.company, { id });
   if (!disk) return null;
   const percent = Math.round((100 * disk.free_bytes) / Math.max(1, disk.total_bytes));
   return (
@@ -70,7 +73,7 @@ function Disk({ data }: { data: Status }) {
       <p>{disk.days_left === null ? <span class="dim">{t(w.grows)}</span> : t(w.days, { n: Math.floor(disk.days_left) })}</p>
       {disk.companies.map((each) => (
         <p key={each.company_id} class="dim">
-          {t(each.is_full ? w.companyFull : w.companyHas, { id: each.company_id, has: bytesText(each.series_bytes), most: bytesText(each.most_bytes) })}
+          <Name text={nameOf(each.company_id)} /> · {t(each.is_full ? w.companyFull : w.companyHas, { has: bytesText(each.series_bytes), most: bytesText(each.most_bytes) })}
         </p>
       ))}
     </Card>

@@ -1,5 +1,5 @@
 /** A mapping or control table: its rows, a preview of real messages, what changes, saving. */
-import { useEffect, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Card, Dialog, Head, Problem } from "../parts/basics.tsx";
 import { Conflict } from "../parts/conflict.tsx";
 import { may } from "../shell/api.ts";
@@ -25,11 +25,9 @@ const NO_ROWS: readonly Row[] = []; // of a control table only the messages are 
 
 export function TableEditor({ kind, uid }: { kind: TableKind; uid: string }) {
   const found = useLoad((abort) => readStored(kind, uid, abort), [kind, uid]);
-  const [first, setFirst] = useState<Stored | null>(null);
-  useEffect(() => {
-    if (found.data && !first) setFirst(found.data);
-  }, [found.data]);
-  if (first) return <Shown kind={kind} read={first} />;
+  const first = useRef<Stored | undefined>(undefined);
+  first.current ??= found.data; // at once: a page that has read is not one that loads
+  if (first.current) return <Shown kind={kind} read={first.current} />;
   return (
     <>
       <Head title={t(w.title)}>

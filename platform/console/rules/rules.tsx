@@ -28,7 +28,7 @@ export function Rules() {
       open({ kind: "add", initial: { kinds: kind, codes: code ?? "", object_list: object ?? "", severity: severity ?? "" } });
       replaceQuery({ new: "", code: "", object: "", severity: "" });
     }
-  }, []);
+  }, [query]);
   useEffect(() => {
     if (!path[0] || path[0] === "rules" || !may("admin")) return;
     call("get_rule_item", { uid: path[0] }).then((rule) => open({ kind: "edit", rule }), tellError);

@@ -52,7 +52,7 @@ export const w = words({
   fromSite: ["from {site}", "来自 {site}"],
   ofConfig: ["of one configuration", "同一配置"],
   configTitle: ["Configuration wanted and reported", "期望与上报的配置"],
-  configNone: ["Its configuration is not sent to it: where the configuration has deliver = 1, the platform sends it and says here what the terminal reports otherwise.", "其配置不会下发：将配置的 deliver 设为 1 后，平台会下发配置，并在此显示终端上报的不同之处。"],
+  configNone: ["Its configuration is not sent to it. Open it and switch its delivery on: the platform sends it then, and says here what the terminal reports otherwise.", "其配置不会下发。打开配置并启用下发后，平台会下发配置，并在此显示终端上报的不同之处。"],
   configSince: ["since", "持续"],
   configReported: ["last reported", "最近上报"],
   configVersion: ["wanted version", "期望版本"],

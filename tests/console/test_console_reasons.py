@@ -201,6 +201,24 @@ def test_what_is_kept_as_a_sentence_is_said_in_chinese() -> None:
     assert [text for each in written for text in texts_of(each) if not _NO_WORDS.fullmatch(text)] == []
 
 
+def ends_of(tree: ast.AST) -> Iterator[str]:
+    """What a connection is closed with, up to what differs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "close":
+            for each in node.args[:1]:
+                texts = [part.value for part in ast.walk(each) if isinstance(part, ast.Constant)]
+                yield from (text.partition(":")[0] for text in texts if isinstance(text, str) and text.strip(": "))
+
+
+def test_each_end_of_a_connection_is_said_in_chinese() -> None:
+    table = (WORDS / "breaks.ts").read_text(encoding="utf-8")
+    known = set(re.findall(r'^  (?:"([^"]+)"|(\w+)): "', table, re.MULTILINE))
+    sources = [*(PLATFORM.parents[1] / "broker").rglob("*.py"), *(PLATFORM / "embedded").rglob("*.py")]
+    said = {end for file in sources for end in ends_of(ast.parse(file.read_text(encoding="utf-8")))}
+    assert {"taken over", "disconnected", "keep-alive timeout"} <= said
+    assert said <= {quoted or plain for quoted, plain in known}
+
+
 def test_each_action_of_the_audit_log_has_words() -> None:
     table = (WORDS.parent / "audit" / "action-words.ts").read_text(encoding="utf-8")
     known = set(re.findall(r'^  (\w+): \["', table, flags=re.MULTILINE))

@@ -17,6 +17,7 @@ import { EditTerminal } from "./edit.tsx";
 import { Messages } from "./messages.tsx";
 import { Rejects } from "./rejects.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
+import { breakText } from "../words/server-text.ts";
 import { ServiceButton, ServiceNote } from "./service.tsx";
 import { Trace } from "./trace.tsx";
 import { w as tracing } from "./trace-words.ts";
@@ -116,7 +117,7 @@ function Now({ status, item }: { status: Status; item: Item | undefined }) {
           {!status.online && status.disconnect_reason && (
             <>
               <dt>{t(w.ended)}</dt>
-              <dd>{reasonText(status.disconnect_reason, status.disconnect_reason)}</dd>
+              <dd>{breakText(status.disconnect_reason)}</dd>
             </>
           )}
           <dt>{t(w.telemetry)}</dt>

@@ -18,6 +18,13 @@ AXE = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
 WITHOUT = ["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--disable-gpu"]  # which would be simulated
 # The form that the page comes with asks for the focus; where the page's script was quicker, Chromium remarks upon it.
 FOCUSED_BEFORE = r"^info: Autofocus processing was blocked because a document already has a focused element"
+OFTEN = """
+{
+  const real = globalThis.setInterval;
+  globalThis.setInterval = (work, ms, ...given) => real(work, Math.min(ms, 1_000), ...given);
+}
+"""
+"""Of a page that it is given to: what it does from time to time it does each second."""
 _MS = 20_000  # that something may take on a busy machine
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser import Tab, open_tab
+from browser import OFTEN, Tab, open_tab
 from console_build import build_console
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 from upgraded import UpgradedPlatform, next_console
 
 from migrated import PASSWORD
@@ -88,18 +88,9 @@ def publish(platform: Platform, text: str, *, pin: str = f"pin-{PUMP}", timeout_
     return subprocess.run(command, capture_output=True, timeout=timeout_s).returncode
 
 
-_OFTEN = """
-{
-  const real = globalThis.setInterval;
-  globalThis.setInterval = (work, ms, ...given) => real(work, Math.min(ms, 1_000), ...given);
-}
-"""
-"""What a page does from time to time it does each second."""
-
-
 def test_a_platform_that_starts_again_is_waited_for(running: list[Platform], tab: Tab) -> None:
     tab.expected = NOISE
-    tab.page.add_init_script(_OFTEN)
+    tab.page.add_init_script(OFTEN)
     tab.page.reload()
     tab.open(f"#/terminals/{PUMP}?tab=messages")
     expect(tab.page.locator(".messages pre").first).to_contain_text("7.5")
@@ -281,6 +272,69 @@ def test_a_clock_that_is_an_hour_off_shows_right_ages(platform: Platform, browse
         assert commands(platform)[0]["state"] != "expired"
 
 
+_OWN = re.compile(r"[A-Za-z]{3,}")
+_NOT_WORDS = {"Pump", "Flow", "Diag", "Terrazzo", "admin", "UTC", "MQTT", "pin", "auto"}
+"""What is no word of English: names, and what the platform's interface calls things."""
+_QUOTED = "disk I/O error"  # what the database said
+
+
+def chinese(said: Locator) -> None:
+    """What is said is there, in Chinese, and in nothing else."""
+    expect(said).to_contain_text(re.compile("[\u4e00-\u9fff]{2,}"))
+    text = said.inner_text().replace(_QUOTED, "")
+    assert set(_OWN.findall(text)) <= _NOT_WORDS, text
+
+
+def _other_build(route: Route) -> None:
+    answer = route.fetch()
+    route.fulfill(response=answer, body=re.sub(r'(terrazzo-build" content=")\w+', r"\1other", answer.text()))
+
+
+def test_the_broken_day_reads_in_chinese(platform: Platform, browser: Browser) -> None:
+    assert publish(platform, "{}", pin="wrong") != 0
+    tab = open_tab(browser, platform.url, locale="zh-CN")
+    tab.expected = [*NOISE, "status of", "ERR_INTERNET_DISCONNECTED"]
+    tab.page.add_init_script(_OTHER_CLOCK % HOUR_MS)
+    tab.page.add_init_script(OFTEN)
+    tab.open()
+    tab.login("admin", PASSWORD)
+    page, banner = tab.page, tab.page.locator(".banner")
+    refused = page.get_by_role("listitem").filter(has_text="Pump 1").filter(has_text="被拒绝")
+    chinese(refused)
+    refused.get_by_role("link", name="原因").click()
+    chinese(page.get_by_role("region", name="拒绝记录").get_by_role("listitem").first)
+    chinese(page.get_by_role("region", name="在线状态").get_by_role("definition").nth(1))
+    tab.open(f"#/terminals/{PUMP}?tab=messages")
+    expect(page.get_by_role("listitem").get_by_role("time").first).to_have_text(re.compile(r"^\d+ (秒|分)"))
+    page.context.set_offline(True)
+    chinese(banner)
+    page.context.set_offline(False)
+    chinese(page.get_by_role("status").filter(has_text="连接已恢复").locator(".toast > div"))
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    page.get_by_role("textbox", name="命令").fill("Diag")
+    with full_disk(platform):
+        page.get_by_role("button", name="核对").click()
+        page.get_by_role("dialog").get_by_role("checkbox").check()
+        page.get_by_role("dialog").get_by_role("button", name="立即发送").click()
+        chinese(page.get_by_role("alert"))
+        with pytest.raises(subprocess.TimeoutExpired):
+            publish(platform, '{"Flow": 9}', timeout_s=3)
+        tab.open("#/overview")
+        chinese(page.get_by_role("listitem").filter(has_text="无法存储"))
+    held = list[Route]()
+    page.route("**/get_dashboard_list", lambda route: held.append(route))
+    tab.open("#/dashboards")
+    expect(page.locator("main")).to_contain_text("加载中")
+    page.unroute("**/get_dashboard_list")
+    page.route(f"{platform.url}/", _other_build)
+    chinese(banner)
+    page.context.clear_cookies()
+    tab.open("#/objects")
+    dialog = page.get_by_role("dialog").filter(has=page.get_by_label("密码"))
+    chinese(dialog)
+    page.context.close()
+
+
 def test_a_tab_that_outlives_an_upgrade_is_told_and_loses_nothing(folder: Path, browser: Browser) -> None:
     old = Platform(folder / "upgraded").login()
     old.add_terminal(PUMP, old.add_config(), name="Pump 1")
@@ -290,6 +344,7 @@ def test_a_tab_that_outlives_an_upgrade_is_told_and_loses_nothing(folder: Path, 
     tab.login("admin", PASSWORD)
     tab.open(f"#/terminals/{PUMP}?tab=commands")
     tab.page.get_by_role("textbox", name="Command").fill("Flush")
+    wall = _wall(old, browser)
     assert old.stop() == 0
     environment = {**old.environment, "CONSOLE": str(next_console(folder))}
     with UpgradedPlatform(old.data, env=environment, ports=old.ports):
@@ -304,5 +359,22 @@ def test_a_tab_that_outlives_an_upgrade_is_told_and_loses_nothing(folder: Path, 
         assert tab.run("document.querySelector('meta[name=terrazzo-build]').content") == "feedfeedfeed"
         tab.open("#/dashboards")
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Dashboards")
-        assert tab.complaints() == []
-        tab.page.context.close()
+        build = wall.page.locator("meta[name=terrazzo-build]")
+        expect(build).to_have_attribute("content", "feedfeedfeed", timeout=HEALED_MS)  # nobody has to touch it
+        expect(wall.page.get_by_text("Page 2 of 2")).to_be_visible()
+        for each in (tab, wall):
+            assert each.complaints() == []
+            each.page.context.close()
+
+
+def _wall(platform: Platform, browser: Browser) -> Tab:
+    """One that shows the second page of a dashboard."""
+    pages = {f"Dashboard-{n}": {"name": f"Hall {n}", "col": 24, "row": 12, "data": []} for n in (1, 2)}
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    uid = platform.call("create_dashboard", name="Halls", category="pro", script=pages, **by)["uid"]
+    tab = open_tab(browser, platform.url)
+    tab.expected = NOISE
+    tab.page.add_init_script(OFTEN)
+    tab.open(f"#/wall?key={platform.call('renew_wall_link', uid=uid)['key']}&page=Dashboard-2")
+    expect(tab.page.get_by_text("Page 2 of 2")).to_be_visible()
+    return tab

@@ -195,6 +195,44 @@ def test_terminals_are_tagged_together_and_by_what_the_filter_finds(admin: Tab, 
     expect(admin.page.get_by_role("row").nth(6)).to_be_visible()
 
 
+def test_several_terminals_that_are_chosen_are_changed_together_and_no_other(admin: Tab, plant: DemoPlant) -> None:
+    uids = [f"several-{n}" for n in range(3)]
+    config, other = plant.add_config("several"), plant.add_config("several others")
+    for uid in uids:
+        plant.add_terminal(uid, config)
+    page, bar = admin.page, admin.page.get_by_role("toolbar")
+    admin.open("#/terminals?search=several-")
+
+    def choose(action: str, *, option: str = "") -> None:
+        for uid in uids[:2]:
+            page.get_by_role("checkbox", name=f"Choose {uid}").check()
+        expect(bar).to_contain_text("2 terminals chosen")
+        bar.get_by_role("button", name=action, exact=True).click()
+        dialog = page.get_by_role("dialog", name=f"{action}: 2 terminals")
+        if option:
+            dialog.get_by_role("combobox").select_option(label=option)
+        dialog.get_by_role("button", name=action, exact=True).click()
+        expect(dialog).to_have_count(0)
+
+    def of_all(name: str) -> list[object]:
+        return [plant.call("get_terminal_item", uid=uid)[name] for uid in uids]
+
+    choose("Disable")
+    expect(page.get_by_role("status").filter(has_text="2 changed, 0 were so already")).to_be_visible()
+    assert of_all("is_available") == [0, 0, 1]
+    choose("Enable")
+    assert of_all("is_available") == [1, 1, 1]
+    choose("Configuration", option="several others")
+    assert of_all("config_id") == [other, other, config]
+    choose("Remove")
+    expect(page.get_by_role("row").filter(has_text="several-")).to_have_count(1)
+    assert [plant.ask("get_terminal_item", uid=uid)["code"] for uid in uids] == [10404, 10404, 200]
+    expect(bar).to_have_count(0)
+    plant.call("delete_terminals", uids=uids[2:])
+    for made in (config, other):
+        plant.call("delete_terminal_config", uid=made)
+
+
 def test_terminals_are_out_of_service_with_a_reason_and_back(admin: Tab, plant: DemoPlant) -> None:
     uid = "demo-meter-boiler"
     admin.open(f"#/terminals/{uid}")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qs
 
 from browser import Tab
 from demo_plant import DemoPlant
@@ -126,6 +129,91 @@ def test_what_is_dragged_stays_under_the_pointer_and_is_not_said_again(admin: Ta
     assert admin.run("globalThis.said") == 0
     page.mouse.up()
     expect(time).to_have_text(pointed)
+
+
+def shown_range(admin: Tab) -> tuple[float, float]:
+    """From when to when a chart shows, as the link keeps it, in seconds since 1970."""
+    query = parse_qs(admin.page.url.partition("?")[2])
+    ends = [datetime.fromisoformat(query[name][0].replace("Z", "+00:00")).timestamp() for name in ("from", "to")]
+    return ends[0], ends[1]
+
+
+def place_of_chart(admin: Tab) -> dict[str, float]:
+    """Where its curves are, once it has some: what it is drawn on is another one then."""
+    expect(admin.page.locator(".legend button").first).to_be_visible()
+    admin.settle()
+    found: dict[str, float] = wait_for(lambda: admin.page.locator(".chart .u-over").bounding_box(), "the chart")
+    return found
+
+
+def test_a_chart_is_zoomed_by_wheel_and_by_two_fingers_and_a_range_is_chosen(admin: Tab, plant: DemoPlant) -> None:
+    own = plant.call("get_object_list", where_and=[["name", "like", "Chiller 1%"]])["data"][0]["id"]
+    page = admin.page
+    admin.open(f"#/objects/{own}?from=2026-01-01T00:00:00Z&to=2026-01-01T10:00:00Z")
+    page.wait_for_selector("table.variables tbody tr")
+    area = place_of_chart(admin)
+    left, y, hour = area["x"], area["y"] + 60, 3_600
+    begin, _ = shown_range(admin)
+    page.mouse.move(left + area["width"] / 4, y)
+    page.mouse.wheel(0, -100)  # alone it scrolls the page
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    wait_for(lambda: page.wait_for_timeout(20) or shown_range(admin)[0] > begin, "the zoomed view")
+    from_s, to_s = shown_range(admin)
+    assert abs((to_s - from_s) / (10 * hour) - math.exp(-1 / 3)) < 0.02
+    assert abs((from_s + (to_s - from_s) / 4) - (begin + 2.5 * hour)) < 120, "what is under the pointer stays"
+    page.keyboard.down("Shift")
+    page.mouse.move(left + area["width"] * 0.5, y)
+    page.mouse.down()
+    page.mouse.move(left + area["width"] * 0.75, y, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    wait_for(lambda: page.wait_for_timeout(20) or shown_range(admin)[0] > from_s + 60, "the range that was chosen")
+    chosen = shown_range(admin)
+    assert abs(chosen[0] - (from_s + (to_s - from_s) / 2)) < 120
+    assert abs(chosen[1] - (from_s + (to_s - from_s) * 0.75)) < 120
+    touches = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *shares: float) -> None:
+        points = [{"x": left + area["width"] * share, "y": y, "id": n} for n, share in enumerate(shares)]
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 0.4, 0.6)
+    for share in (0.65, 0.7, 0.8):
+        touch("touchMove", 0.4, share)
+    touch("touchEnd")
+    wait_for(lambda: page.wait_for_timeout(20) or shown_range(admin) != chosen, "the pinched view")
+    from_s, to_s = shown_range(admin)
+    assert abs((to_s - from_s) / (chosen[1] - chosen[0]) - 0.5) < 0.05, "fingers twice as far apart"
+
+
+def _seconds(text: str) -> float:
+    return datetime.strptime(text[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+
+
+def _alone(plant: DemoPlant) -> tuple[dict[str, Any], float, float]:
+    """A label that was closed, with no other of its object near it; from when to when it was open."""
+    ended = [each for each in plant.call("get_retainer_label_list", page_size=1_000)["data"] if each["close_at"]]
+    times = [(each["object_id"], _seconds(each["opened_at"]), _seconds(each["close_at"])) for each in ended]
+    for label, (own, opened, closed) in zip(ended, times, strict=True):
+        near = 2 * (closed - opened)
+        others = [each for each in times if each[0] == own and each[1] < closed + near and each[2] > opened - near]
+        if closed - opened > 120 and len(others) == 1:
+            return label, opened, closed
+    raise AssertionError("the demo's week has none")
+
+
+def test_a_label_is_a_mark_on_the_time_axis_while_it_was_open(admin: Tab, plant: DemoPlant) -> None:
+    label, opened, closed = _alone(plant)
+    ends = (opened - (closed - opened), closed + (closed - opened))
+    span = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in ends]
+    admin.open(f"#/objects/{label['object_id']}?from={span[0]}&to={span[1]}")
+    expect(admin.page.get_by_role("region", name="Events and labels")).to_contain_text(label["label_en"])
+    area, legend = place_of_chart(admin), admin.page.locator(".legend")
+    for share, times in ((0.1, 0), (0.5, 1), (0.9, 0)):
+        admin.page.mouse.move(area["x"] + area["width"] * share, area["y"] + 60)
+        expect(legend.get_by_text(label["label_en"])).to_have_count(times)
 
 
 def test_what_a_variable_was_before_the_range_is_drawn_in_dots(admin: Tab, plant: DemoPlant) -> None:

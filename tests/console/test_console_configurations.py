@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import Any
 
-from browser import Tab
+from browser import OFTEN, Tab
 from demo_plant import DemoPlant
 from playwright.sync_api import expect
 
 from support import require_program
 
 FLOOD = 5
+VERSION = '{"lua_version": "9"}'
 
 
 def publish(plant: DemoPlant, uid: str, pin: str, topic: str, payload: str) -> None:
@@ -105,3 +107,36 @@ def test_a_viewer_sees_configurations_and_changes_none(tab: Tab, plant: DemoPlan
     row.get_by_role("link").first.click()
     expect(tab.page.get_by_role("region", name="Wanted and reported")).to_be_visible()
     expect(tab.page.get_by_role("button", name="Edit")).to_have_count(0)
+
+
+def test_a_campaign_shows_how_far_each_wave_is_while_it_goes(admin: Tab, plant: DemoPlant) -> None:
+    firmware = {"lua_file": "http://files.example/b.bin", "lua_version": "9"}
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    config = plant.call("create_terminal_config", name="rolled out", **firmware, **by)["uid"]
+    uids = [f"rolled-{n}" for n in range(4)]
+    for uid in uids:
+        plant.add_terminal(uid, config)
+    made = plant.call("create_campaign", name="Rolled out", config_id=config, unit="LUA", waves=[25, 75])["uid"]
+    plant.call("start_campaign", uid=made)
+    admin.page.add_init_script(OFTEN)
+    admin.page.reload()
+    admin.open(f"#/campaigns/{made}")
+    waves = admin.page.get_by_role("row").filter(has_text=re.compile(r"^Wave \d"))
+    expect(waves.nth(0)).to_contain_text(re.compile(r"now.*0 of 1", re.DOTALL))
+    first = next(each["terminal_id"] for each in _of_campaign(plant, made) if each["wave"] == 1)
+    publish(plant, first, f"pin-{first}", f"g/{first}/v", VERSION)
+    expect(waves.nth(0)).to_contain_text("1 of 1")
+    expect(waves.nth(1)).to_contain_text(re.compile(r"now.*0 of 3", re.DOTALL))
+    rest = [uid for uid in uids if uid != first]
+    publish(plant, rest[0], f"pin-{rest[0]}", f"g/{rest[0]}/v", VERSION)
+    expect(waves.nth(1)).to_contain_text("1 of 3")
+    for uid in rest[1:]:
+        publish(plant, uid, f"pin-{uid}", f"g/{uid}/v", VERSION)
+    expect(waves.nth(1)).to_contain_text("3 of 3")
+    expect(admin.page.get_by_role("row").filter(has_text="rolled-").filter(has_text="done")).to_have_count(4)
+    expect(admin.page.get_by_role("button", name="Abort")).to_have_count(0)
+    plant.call("delete_terminals", uids=uids)
+
+
+def _of_campaign(plant: DemoPlant, uid: str) -> list[dict[str, Any]]:
+    return list(plant.call("get_campaign_terminal_list", uid=uid, page_size=100)["data"])

@@ -108,16 +108,25 @@ def test_the_login_is_accessible(plant: DemoPlant, browser: Browser, language: s
     tab.page.context.close()
 
 
-def test_a_lost_connection_is_seen_and_heals(plant: DemoPlant, browser: Browser) -> None:
+def test_a_lost_connection_is_seen_heals_and_says_what_may_be_missing(plant: DemoPlant, browser: Browser) -> None:
     tab = open_tab(browser, plant.url)
     tab.open()
     tab.login("demo-viewer", plant.password("demo-viewer"))
     expect(tab.page.locator(".live")).to_contain_text("live")
+    for route in ("#/terminals", "#/objects", "#/overview"):
+        tab.open(route)  # whose scripts are there then
+        tab.settle()
     tab.expected = ["ERR_INTERNET_DISCONNECTED", "WebSocket"]
-    tab.page.context.set_offline(True)
-    tab.run("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(tab.page.get_by_role("alert")).to_contain_text("The connection to the platform is lost")
-    tab.page.context.set_offline(False)
-    expect(tab.page.locator(".banner")).to_have_count(0)
+    said = tab.page.get_by_role("status").filter(has_text="The connection is back")
+    for route, times in (("#/terminals", r"from \S+ to"), ("#/objects", "2 times between")):
+        tab.page.context.set_offline(True)  # requests fail, the live connection stays
+        tab.open(route)
+        expect(tab.page.get_by_role("alert").filter(has_text="The connection to the platform is lost")).to_be_visible()
+        tab.page.context.set_offline(False)
+        expect(tab.page.locator(".banner")).to_have_count(0)
+        expect(said).to_have_text(re.compile(rf"It was lost {times} .*Missing is.*rates"))
+        expect(tab.page.get_by_role("row").nth(1)).to_be_visible()  # what could not be read is read by itself
+    said.get_by_role("button", name="Close").click()
+    expect(said).to_have_count(0)
     assert tab.complaints() == []
     tab.page.context.close()

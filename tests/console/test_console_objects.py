@@ -306,6 +306,32 @@ def test_a_widget_is_dragged_and_a_new_one_gets_a_variable(admin: Tab, plant: De
     assert data[1]["attribute"]["values"] == [{"objectId": object_id(plant, "Chiller 1"), "code": "COP"}]
 
 
+def test_a_widget_is_sized_by_its_corner_and_undone(admin: Tab, plant: DemoPlant) -> None:
+    uid = dashboard(plant, "Sized", [widget(0, "vlu", [])])
+    page = admin.page
+    admin.open(f"#/dashboards/{uid}?edit=1")
+    own, save = page.locator(".editing .widget").first, page.get_by_role("button", name="Save")
+    box, grid = own.bounding_box(), page.locator(".editing").bounding_box()
+    assert box is not None
+    assert grid is not None
+    expect(own).to_contain_text("6 by 4")
+    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + box["height"] - 3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 3 + grid["width"] / 4, box["y"] + box["height"] - 3, steps=5)
+    page.mouse.up()
+    expect(own).to_contain_text("12 by 4")
+    expect(save).to_be_enabled()
+    page.get_by_role("button", name="Undo").click()
+    expect(own).to_contain_text("6 by 4")
+    expect(save).to_be_disabled()
+    page.get_by_role("button", name="Redo").click()
+    save.click()
+    expect(page.locator(".toasts")).to_contain_text("Saved")
+    place = plant.call("get_dashboard_item", uid=uid)["script"]["Dashboard-1"]["data"][0]["xys"]
+    assert place == {"pos": [0, 0], "len": [12, 4]}
+    plant.call("delete_dashboard", uid=uid)
+
+
 def test_pages_are_named_sized_and_removed_and_a_dashboard_too(admin: Tab, plant: DemoPlant) -> None:
     own = object_id(plant, "Chiller 1")
     uid = dashboard(plant, "Pages", [widget(0, "lin", [{"objectId": own, "code": "COP"}])], vendor="kept")

@@ -223,7 +223,7 @@ def test_why_a_bridge_is_down_is_one_of_its_sentences() -> None:
 
 
 def test_why_a_connection_ended_is_said_in_chinese() -> None:
-    table = (WORDS.parent / "terminals" / "breaks.ts").read_text(encoding="utf-8")
+    table = (WORDS / "breaks.ts").read_text(encoding="utf-8")
     known = {one or other for one, other in re.findall(r'^  (?:"([^"]+)"|(\w+)): "', table, flags=re.MULTILINE)}
     folders = (PLATFORM.parents[1] / "broker", PLATFORM / "embedded")
     files = [file for folder in folders for file in folder.rglob("*.py")]

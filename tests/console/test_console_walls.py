@@ -102,6 +102,24 @@ def _turned(wall: Tab, page: str) -> bool:
     return wall.page.get_by_text(page).is_visible()
 
 
+def test_a_wall_begins_anew_each_day_where_it_was(wall: Tab, address: str) -> None:
+    wall.page.goto("about:blank")
+    wall.page.clock.install()
+    wall.page.goto(address)
+    wait_for(lambda: _turned(wall, "Page 2 of 2"), "the second page")
+    wall.page.get_by_role("button", name="Rotate pages", pressed=True).click()
+    wall.run("void (window.isOld = true)")
+    wall.page.clock.fast_forward("23:00:00")
+    wall.page.wait_for_load_state("networkidle")
+    assert wall.run("window.isOld")
+    with wall.page.expect_navigation():
+        wall.page.clock.fast_forward("01:01:00")
+    expect(wall.page.get_by_text("Page 2 of 2")).to_be_visible()
+    assert wall.run("window.isOld === undefined")
+    expect(wall.page.get_by_role("button", name="Rotate pages", pressed=False)).to_be_visible()
+    expect(wall.page.get_by_role("region").first).to_be_visible()
+
+
 _CUT = """
 [...document.querySelectorAll('.widget')].filter((each) => each.scrollHeight > each.clientHeight + 1)
   .map((each) => each.innerText)

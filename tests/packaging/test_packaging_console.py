@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from running import Platform
+from support import require_program
+
 ROOT = Path(__file__).parents[2]
+CONSOLE = ROOT / "platform" / "console"
 BUILT = Path("platform", "terrazzo", "api", "transports", "console", "built")
 MAKE = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
 NEEDED = "from hatchling.build import get_requires_for_build_wheel as f; print(f())"
@@ -80,3 +87,54 @@ def test_a_source_distribution_carries_what_was_built(sources: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "terrazzo/api/transports/console/built/index.html" in names(sources.parent / done.stdout.splitlines()[-1])
     assert "nodejs" not in run(sources, NEEDED).stdout
+
+
+@pytest.fixture
+def sources_with_node(sources: Path) -> Path:
+    """The same, where Node.js is, and what npm installs."""
+    require_program("node")
+    require_program("npm")
+    subprocess.run([sys.executable, str(CONSOLE / "build.py"), "--if-stale"], check=True, timeout=300)
+    shutil.copytree(ROOT / "clients", sources / "clients", ignore=shutil.ignore_patterns("node_modules", "dist"))
+    (sources / "platform" / "console" / "node_modules").symlink_to(CONSOLE / "node_modules")
+    return sources
+
+
+def test_an_sdist_carries_the_console_and_is_installed_and_served_without_node(
+    sources_with_node: Path, tmp_path: Path
+) -> None:
+    made = run(sources_with_node, MAKE.replace("wheel", "sdist"), PATH=os.environ["PATH"])
+    assert made.returncode == 0, made.stderr
+    with tarfile.open(tmp_path / made.stdout.splitlines()[-1]) as sdist:
+        sdist.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert "nodejs" not in run(unpacked, NEEDED).stdout
+    done = run(unpacked, MAKE)
+    assert done.returncode == 0, done.stderr
+    target, wheel = tmp_path / "installed", unpacked.parent / done.stdout.splitlines()[-1]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
+    subprocess.run([*pip, "--target", str(target), str(wheel)], check=True, timeout=120)
+    files = {each.name: each.read_bytes() for each in (target / "terrazzo/api/transports/console/built").iterdir()}
+    loaded = {name for text in files.values() for name in re.findall(rb'"\./([\w-]+\.js)"', text)}
+    assert len(loaded) > 20
+    assert loaded <= {name.encode() for name in files}, "whatever a part loads is there"
+    with Installed(tmp_path / "data", env={"PYTHONPATH": str(target), "INSTALLED": str(target)}) as platform:
+        page = _get(f"{platform.url}/")
+        (script,) = re.findall(rb'src="(?:\./)?(console/main-\w+\.js)"', page)
+        assert _get(f"{platform.url}/{script.decode()}") == files[script.decode().rpartition("/")[2]]
+
+
+class Installed(Platform):
+    """The platform of another folder than the sources'."""
+
+    program = (
+        "-c",
+        "import os, terrazzo; assert terrazzo.__file__.startswith(os.environ['INSTALLED']), terrazzo.__file__; "
+        "from terrazzo.cli import main; main()",
+    )
+
+
+def _get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        found: bytes = answer.read()
+    return found

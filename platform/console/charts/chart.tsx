@@ -1,7 +1,7 @@
 /** A chart with its tools: ranges, zoom and pan, live tail, comparison, values as a table, files. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../parts/basics.tsx";
-import { healed } from "../shell/api.ts";
+import { isReachable } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { language, t } from "../words/words.ts";
 import { cursor } from "./cursor.ts";
@@ -119,7 +119,7 @@ class Model {
     resized.observe(host);
     const themed = new MutationObserver(() => this.remake());
     themed.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "lang"] });
-    const back = healed.subscribe(() => this.hasFailed && this.again());
+    const back = isReachable.subscribe((isBack) => isBack && this.hasFailed && this.again());
     this.stops.push(() => resized.disconnect(), () => themed.disconnect(), back);
   }
 

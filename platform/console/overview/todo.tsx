@@ -6,7 +6,7 @@ import { link } from "../shell/routes.ts";
 import { bytesText, tell, tellError } from "../shell/toasts.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
 import { w as common } from "../words/common.ts";
-import { serverText, taskText } from "../words/server-text.ts";
+import { breakText, serverText, taskText } from "../words/server-text.ts";
 import { language, type Pair, t } from "../words/words.ts";
 import type { Attention } from "./page.tsx";
 import { w } from "./words.ts";
@@ -176,7 +176,7 @@ const STATES: Record<string, { kind: Meaning; word: Pair }> = {
 function why(state: string, cause: string, text: string): string {
   if (state === "silent") return t(w.silentWhy);
   if (state === "refused") return reasonText(cause, text);
-  return cause ? t(w.awayWhy, { cause: reasonText(cause, cause) }) : t(w.awayNever);
+  return cause ? t(w.awayWhy, { cause: breakText(cause) }) : t(w.awayNever);
 }
 
 /** How the list of terminals finds those of a state. */

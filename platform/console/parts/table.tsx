@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "terrazzo-client";
-import { healed } from "../shell/api.ts";
+import { Unreachable } from "terrazzo-client";
+import { healed, isReachable } from "../shell/api.ts";
 import { useBusy } from "../shell/hooks.ts";
 import { w } from "../words/common.ts";
 import { t } from "../words/words.ts";
@@ -122,6 +123,10 @@ export function Table<R>(props: Props<R>) {
     asked.current.clear();
     for (const index of pagesSeen(view.top, view.height, rowPx, PAGE)) ask(index);
   }, [turn, back]);
+
+  useEffect(() => {
+    if (isReachable.value && error instanceof Unreachable) for (const index of pagesSeen(view.top, view.height, rowPx, PAGE)) ask(index);
+  }, [isReachable.value]);
 
   useEffect(() => {
     for (const index of pagesSeen(view.top, view.height, rowPx, PAGE)) if (total !== null && index * PAGE < total) ask(index);

@@ -4,6 +4,7 @@ import { Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
 import { RecordList } from "../parts/list.tsx";
 import type { Column } from "../parts/table.tsx";
 import { page } from "../shell/api.ts";
+import { useTurns } from "../shell/hooks.ts";
 import { replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { sentReason } from "../words/kept-reasons.ts";
@@ -11,6 +12,7 @@ import { language, type Pair, t } from "../words/words.ts";
 import { CHANNELS } from "./form.ts";
 import { w } from "./words.ts";
 
+const EVERY_MS = 10_000; // no live frame tells of messages
 type Message = RowOf<Result<"get_message_list">>;
 
 const STATES: Record<string, { kind: Meaning; word: Pair }> = {
@@ -22,6 +24,7 @@ const STATES: Record<string, { kind: Meaning; word: Pair }> = {
 };
 
 export function Messages() {
+  const turns = useTurns(EVERY_MS);
   const state = route.value.query.get("state") ?? "";
   const columns: Column<Message>[] = [
     { id: "created", title: t(w.when), width: 18, render: (row) => row.created.slice(0, 19) },
@@ -38,7 +41,7 @@ export function Messages() {
       query={state}
       read={(index, size, _, abort) => page("get_message_list", { page_index: index, page_size: size, ...(state ? { where_and: [["state", "=", state]] } : {}) }, abort)}
       rowKey={(row) => row.uid}
-      turn={0}
+      turn={turns}
       tools={
         <select aria-label={t(common.state)} value={state} onChange={(event) => replaceQuery({ state: event.currentTarget.value })}>
           <option value="">{t(common.all)}</option>

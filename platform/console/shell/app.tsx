@@ -14,7 +14,7 @@ import { isAccountOpen } from "./preferences.ts";
 import { HOME, link, route } from "./routes.ts";
 import { isSearching, Search } from "./search.tsx";
 import { needed } from "./title.ts";
-import { Toasts } from "./toasts.tsx";
+import { close, show, Toasts } from "./toasts.tsx";
 
 const w = words({
   skip: ["To the content", "跳到内容"],
@@ -24,8 +24,8 @@ const w = words({
   live: ["live", "实时"],
   lost: ["no connection", "连接中断"],
   lostLong: [
-    "The connection to the platform is lost. It is tried again by itself; what is shown may be old, and what happens meanwhile comes afterwards.",
-    "与平台的连接已中断。系统会自动重试；显示的内容可能已过时，期间发生的事情会在恢复后补上。",
+    "The connection to the platform is lost. It is tried again by itself; what is shown may be old.",
+    "与平台的连接已中断。系统会自动重试；显示的内容可能已过时。",
   ],
   outdated: ["The platform was upgraded. Reload to go on with its new console; what you typed stays.", "平台已升级。请刷新以使用新的控制台；您输入的内容会保留。"],
   again: ["Log in again", "重新登录"],
@@ -159,9 +159,16 @@ function Menu() {
 }
 
 function Banners() {
+  const isAway = isLost.value;
+  const lostAt = useRef("");
+  useEffect(() => {
+    const since = lostAt.current;
+    lostAt.current = isAway ? clock.ago(0) : "";
+    if (since) import("./missing.ts").then((module) => module.tellMissing(since, { t, clock, show, close }), () => undefined);
+  }, [isAway]);
   return (
     <>
-      {isLost.value && (
+      {isAway && (
         <div class="banner bad" role="alert">
           {t(w.lostLong)}
         </div>

@@ -1,7 +1,7 @@
 /** What pages use to read, to follow and to send. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Frame, Unreachable, type Wanted } from "terrazzo-client";
-import { healed, live } from "./api.ts";
+import { healed, isReachable, live } from "./api.ts";
 import { beBusy } from "./busy.ts";
 import { readPatiently } from "./patience.ts";
 import { replaceQuery, route } from "./routes.ts";
@@ -28,7 +28,7 @@ interface Reading {
 }
 
 /**
- * Reads when what is in `keys` changes, when the connection is back, and each `everyMs` while the page is looked at. Who asks again while
+ * Reads when what is in `keys` changes, when the connection is back (requests may fail while the live one stays), and each `everyMs` while the page is looked at. Who asks again while
  * it reads gets the answer, then a second one: where that is asked more often than it can be answered, something is shown still.
  * A platform at a limit is asked again when it says, before its refusal is shown.
  */
@@ -44,7 +44,9 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
   const latest = useRef(read);
   latest.current = read;
   const reading = useRef<Reading | null>(null);
+  const isMissed = useRef(false); // the last request did not reach the platform
   const start = (): void => {
+    isMissed.current = false;
     const own: Reading = { abort: new AbortController(), isAgain: false };
     const end = (next: (before: typeof state) => typeof state): void => {
       if (own.abort.signal.aborted) return;
@@ -59,6 +61,7 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
       (error: unknown) => {
         // a lost connection is told of above the page; what was read before stays readable
         const isTold = error instanceof Unreachable;
+        if (reading.current === own) isMissed.current = isTold;
         end((before) => ({ ...before, error: isTold && before.answers === asked ? before.error : error, isLoading: false, answers: asked }));
       },
     );
@@ -76,6 +79,9 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
       reading.current = null;
     };
   }, [asked, healed.value]);
+  useEffect(() => {
+    if (isMissed.current && isReachable.value) reload();
+  }, [isReachable.value]);
   useEffect(() => {
     if (!everyMs) return;
     const timer = setInterval(() => !document.hidden && reload(), everyMs);

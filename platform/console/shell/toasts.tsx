@@ -1,4 +1,4 @@
-/** Short notes of what was done or went wrong, and how far it is what takes a while; errors stay until they are closed. */
+/** Short notes of what was done or went wrong, and how far it is what takes a while; errors, and what else must be seen, stay until they are closed. */
 import { signal } from "@preact/signals";
 import { w } from "../words/common.ts";
 import { explain } from "../words/errors.ts";
@@ -17,14 +17,19 @@ const MOST = 4;
 const notes = signal<Note[]>([]);
 let count = 0;
 
-function show(what: string, todo: string, isBad: boolean): void {
+/** The note's number, to close it by. */
+export function show(what: string, todo: string, isBad: boolean, stays = isBad): number {
   const id = ++count;
   notes.value = [...notes.value, { id, what, todo, isBad }].slice(-MOST);
-  if (!isBad) setTimeout(() => close(id), SHOWN_MS);
+  if (!stays) setTimeout(() => close(id), SHOWN_MS);
+  return id;
 }
 
-function close(id: number): void {
-  notes.value = notes.value.filter((each) => each.id !== id);
+/** Whether it was there still. */
+export function close(id: number): boolean {
+  const before = notes.value;
+  notes.value = before.filter((each) => each.id !== id);
+  return notes.value.length < before.length;
 }
 
 /** Something was done. */

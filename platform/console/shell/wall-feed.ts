@@ -7,6 +7,8 @@ export interface WallFeedOptions {
   /** After each try: whether the platform answered. */
   onTry: (error: unknown) => void;
   everyMs?: number;
+  /** Nobody looks: nothing is asked. */
+  isIdle?: () => boolean;
 }
 
 const EVERY_MS = 5_000;
@@ -35,6 +37,10 @@ export class WallFeed {
   }
 
   private async ask(): Promise<void> {
+    if (this.options.isIdle?.()) {
+      this.again();
+      return;
+    }
     try {
       const { objects } = await this.gateway.call("get_wall_values", {});
       this.options.onTry(undefined);
@@ -45,6 +51,10 @@ export class WallFeed {
       this.hasFailed = true;
       this.options.onTry(error);
     }
+    this.again();
+  }
+
+  private again(): void {
     this.timer = this.subscriptions.size ? setTimeout(() => void this.ask(), this.options.everyMs ?? EVERY_MS) : undefined;
   }
 

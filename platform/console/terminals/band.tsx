@@ -6,7 +6,7 @@ import { call } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { t } from "../words/words.ts";
-import { breakText } from "./breaks.ts";
+import { breakText } from "../words/server-text.ts";
 import { w } from "./words.ts";
 
 const DAY_MS = 86_400_000;

@@ -28,10 +28,9 @@ const READING = '{"Temperature": 21.5}';
 /** Who has signed the platform's certificate, as the snippets name it. */
 export const SERVER_CA = "server-ca.pem";
 
-/** Where MQTT.js connects: a page of https: may open secure WebSockets alone, so they come first. */
+/** Where MQTT.js connects: over WebSocket, which it speaks in browsers too, where the platform has it so. */
 function addressOf(to: Connecting): string {
-  if (to.websocketTlsPort && !to.isCert) return `wss://${to.host}:${to.websocketTlsPort}/mqtt`;
-  if (isSecure(to)) return `mqtts://${to.host}:${to.port}`;
+  if (isSecure(to)) return to.websocketTlsPort && !to.isCert ? `wss://${to.host}:${to.websocketTlsPort}/mqtt` : `mqtts://${to.host}:${to.port}`;
   return to.websocketPort ? `ws://${to.host}:${to.websocketPort}/mqtt` : `mqtt://${to.host}:${to.port}`;
 }
 

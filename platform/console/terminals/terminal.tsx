@@ -17,6 +17,7 @@ import { EditTerminal } from "./edit.tsx";
 import { Messages } from "./messages.tsx";
 import { Rejects } from "./rejects.tsx";
 import { adviceText, reasonText } from "../words/reasons.ts";
+import { breakText } from "../words/server-text.ts";
 import { ServiceButton, ServiceNote } from "./service.tsx";
 import { Trace } from "./trace.tsx";
 import { w as tracing } from "./trace-words.ts";
@@ -116,7 +117,7 @@ function Now({ status, item }: { status: Status; item: Item | undefined }) {
           {!status.online && status.disconnect_reason && (
             <>
               <dt>{t(w.ended)}</dt>
-              <dd>{reasonText(status.disconnect_reason, status.disconnect_reason)}</dd>
+              <dd>{breakText(status.disconnect_reason)}</dd>
             </>
           )}
           <dt>{t(w.telemetry)}</dt>
@@ -209,7 +210,9 @@ function Connect({ item }: { item: Item }) {
   const ports = session.value?.mqtt;
   const isCert = item.mode === "cert";
   const isScram = item.dixie === 1 && !isCert;
-  const isTls = isCert || (!!ports && ports.port === null);
+  const [isSecure, setSecure] = useState(location.protocol === "https:");
+  const isChoice = !isCert && !isScram && item.mode === "pwd" && !!ports?.tls_port && ports.port !== null;
+  const isTls = isCert || (!!ports && ports.port === null) || (isChoice && isSecure);
   const port = isTls ? ports?.tls_port : ports?.port;
   const how = isCert ? w.howCert : isScram ? w.howScram : item.mode === "auto" ? w.howAuto : w.howPwd;
   const isReady = (item.mode === "pwd" || isCert) && !isScram && !(isTls && !port);
@@ -230,7 +233,13 @@ function Connect({ item }: { item: Item }) {
         <p>{t(how, { uid: item.uid })}</p>
         <Credentials item={item} />
         <Topics item={item} />
-        {isTls && <p>{port ? t(isCert ? w.tlsOf : w.mqttOff, { port: String(port) }) : t(w.tlsOff)}</p>}
+        {isChoice && (
+          <label class="line">
+            <input type="checkbox" checked={isSecure} onChange={() => setSecure(!isSecure)} />
+            {t(w.overTls)}
+          </label>
+        )}
+        {isTls && <p>{port ? t(isCert || isChoice ? w.tlsOf : w.mqttOff, { port: String(port) }) : t(w.tlsOff)}</p>}
         {isReady &&
           made.map((each) => (
             <div key={each.name} class="form">

@@ -114,6 +114,7 @@ export const w = words({
   clientId: ["Client id", "客户端 ID"],
   mqttOff: ["The plain MQTT port is off; TLS is on port {port}. server-ca.pem is who has signed the platform's certificate.", "明文 MQTT 端口已关闭；TLS 端口为 {port}。server-ca.pem 是签发平台证书的机构。"],
   tlsOf: ["TLS is on port {port}. server-ca.pem is who has signed the platform's certificate.", "TLS 端口为 {port}。server-ca.pem 是签发平台证书的机构。"],
+  overTls: ["Over TLS", "通过 TLS"],
   tlsOff: ["The platform listens for no MQTT over TLS: an operator of the server sets mqtt.tls_port.", "平台没有监听 MQTT over TLS：请由服务器运维人员设置 mqtt.tls_port。"],
   mayPublish: ["May publish on", "可发布"],
   maySubscribe: ["May subscribe to", "可订阅"],

@@ -15,11 +15,12 @@ test("every snippet names the terminal and its topic", () => {
   for (const each of made) assert.match(each.text, /g\/pump-7\/r/);
 });
 
-test("secure WebSockets come before plain ones", () => {
+test("WebSockets are secure where all is, and nowhere else", () => {
   const to = { host: "h", port: 1883, uid: "p", username: "u", pin: "p", websocketPort: 8083 };
   const shown = (more: object) => snippets({ ...to, ...more }).map((each) => each.text).join();
   assert.match(shown({}), /ws:\/\/h:8083\/mqtt/);
-  assert.match(shown({ websocketTlsPort: 8084 }), /wss:\/\/h:8084\/mqtt/);
+  assert.match(shown({ websocketTlsPort: 8084, isTls: true }), /wss:\/\/h:8084\/mqtt/);
+  assert.doesNotMatch(shown({ websocketTlsPort: 8084 }), /wss:|server-ca/); // nothing would say whose certificate it takes
   assert.match(shown({ websocketPort: null }), /mqtt:\/\/h:1883"/);
 });
 

@@ -30,7 +30,7 @@ export function WallPage() {
   const key = query.get("key") ?? "";
   const [isReady, setReady] = useState(false);
   useEffect(() => {
-    enterWall(key, (gateway, onTry) => new WallFeed(gateway, { onTry }));
+    enterWall(key, (gateway, onTry) => new WallFeed(gateway, { onTry, isIdle: () => document.hidden }));
     setReady(true);
   }, [key]);
   return (
@@ -91,6 +91,7 @@ function useFreshness(): void {
   useEffect(() => {
     const began = Date.now();
     const timer = setInterval(() => {
+      if (document.hidden) return;
       void lookForUpgrade().then(() => {
         const isOld = Date.now() - began > FRESH_MS;
         if ((isOutdated.value || isOld) && !isLost.value) location.reload();

@@ -8,7 +8,9 @@ type Parameter = Reason["parameters"][string];
 
 const MOST_WITHIN = 8; // reasons in each other
 const chinese = signal<Table | null>(null);
-const chineseTask = signal<(name: string) => string | null>(() => null);
+const nothing = (): null => null;
+const chineseTask = signal<(name: string) => string | null>(nothing);
+const chineseBreak = signal<(reason: string) => string | null>(nothing);
 
 /** A reason in Chinese, with the reasons that stand in it; null where the table has no such code, as of a newer platform. */
 export function inChinese(table: Table, reason: Reason, depth = 0): string | null {
@@ -48,11 +50,17 @@ export function taskText(name: string): string {
   return (language.value === "zh" && chineseTask.value(name)) || name;
 }
 
+/** Why a connection ended, in the language that is shown. */
+export function breakText(reason: string): string {
+  return (language.value === "zh" && chineseBreak.value(reason)) || reason;
+}
+
 /** Loads the tables when somebody reads Chinese. */
 export function followLanguage(): void {
   effect(() => {
     if (language.value !== "zh" || chinese.peek()) return;
-    void Promise.all([import("./server-reasons.ts"), import("./task-names.ts")]).then(([{ ALL_REASONS }, { taskInChinese }]) => {
+    void Promise.all([import("./server-reasons.ts"), import("./task-names.ts"), import("./breaks.ts")]).then(([{ ALL_REASONS }, { taskInChinese }, { breakInChinese }]) => {
+      chineseBreak.value = breakInChinese;
       chineseTask.value = taskInChinese;
       chinese.value = ALL_REASONS;
     });

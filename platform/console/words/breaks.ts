@@ -1,5 +1,4 @@
-/** Why a connection ended, in the language that is shown: the broker's words, or where somebody else said it, as it was said. */
-import { language } from "../words/words.ts";
+/** Why a connection ended, in Chinese: the broker's words; what somebody else said stays as it was said. Loaded when somebody reads Chinese. */
 
 const CHINESE: Record<string, string> = {
   "keep-alive timeout": "超过 keep-alive 时间没有通信",
@@ -15,10 +14,16 @@ const CHINESE: Record<string, string> = {
   "made room for others": "为其他连接让出位置",
   "does not read, and memory is short": "内存紧张时没有读取消息",
   "slow consumer": "读取过慢",
+  "disconnected by the server": "被平台断开",
+  administrative_action: "管理操作",
+  session_taken_over: "会话已被接管",
+  use_another_server: "改用其他服务器",
   disconnected: "终端主动断开",
 };
 
-/** The reason of a break. */
-export function breakText(reason: string): string {
-  return (language.value === "zh" && CHINESE[reason]) || reason;
+/** `why`, or `why: more`; null where it is not the broker's. */
+export function breakInChinese(reason: string): string | null {
+  const parts = reason.split(": ");
+  if (!Object.hasOwn(CHINESE, parts[0] ?? "")) return null;
+  return parts.map((each) => (Object.hasOwn(CHINESE, each) && CHINESE[each]) || each).join("：");
 }

@@ -7,6 +7,7 @@ import re
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -121,19 +122,19 @@ def test_a_backup_is_shown_with_its_age_and_size(tab: Tab, platform: Platform, f
     expect(card.get_by_text("failed")).to_have_count(0)
 
 
-def connected(platform: Platform, uid: str) -> mqtt.Client:
+@contextmanager
+def connected(platform: Platform, uid: str) -> Iterator[mqtt.Client]:
     """A terminal whose session outlives its connections."""
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, uid, clean_session=False)
     client.username_pw_set(f"u-{uid}", f"pin-{uid}")
     client.connect("127.0.0.1", platform.mqtt)
     client.loop_start()
-    wait_for(client.is_connected, f"{uid} connects")
-    return client
-
-
-def gone(client: mqtt.Client) -> None:
-    client.disconnect()
-    client.loop_stop()
+    try:
+        wait_for(client.is_connected, f"{uid} connects")
+        yield client
+    finally:
+        client.disconnect()
+        client.loop_stop()
 
 
 def test_a_command_that_nobody_fetched_is_told_of_on_the_overview(tab: Tab, platform: Platform) -> None:
@@ -151,9 +152,8 @@ def test_an_event_is_acknowledged_on_the_overview(tab: Tab, platform: Platform) 
     script = [["HOT", "Too hot", "过热", "EVNT", "$AdapterID-1.t", "", "x > 80"]]
     mapping = platform.call("create_mapping", name="Hot", script=script, **by)["uid"]
     platform.call("create_object", name="Kiln", mapping_id=mapping, terminal_list=["talks-1"], **by)
-    client = connected(platform, "talks-1")
-    client.publish("g/talks-1/r", b'{"t": 99}', qos=1).wait_for_publish(20)
-    gone(client)
+    with connected(platform, "talks-1") as client:
+        client.publish("g/talks-1/r", b'{"t": 99}', qos=1).wait_for_publish(20)
     tab.open("#/overview")
     row = tab.page.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text="Too hot")
     row.get_by_role("button", name="Acknowledge").click()
@@ -181,21 +181,19 @@ def test_how_long_the_disk_lasts_is_told_of_on_the_overview(tab: Tab) -> None:
 
 
 def test_who_is_too_slow_stands_there_with_what_waits_for_it(tab: Tab, platform: Platform) -> None:
-    slow, talks = connected(platform, "slow-1"), connected(platform, "talks-1")
-    slow.subscribe("g/talks-1/n", qos=1)
-    wait_for(lambda: platform.call("get_subscription_list")["total_records"], "the subscription")
-    gone(slow)
+    with connected(platform, "slow-1") as slow:
+        slow.subscribe("g/talks-1/n", qos=1)
+        wait_for(lambda: platform.call("get_subscription_list")["total_records"], "the subscription")
     tab.open("#/broker/subscriptions")
     tab.page.get_by_role("checkbox", name="Only those that are too slow").check()
     expect(tab.page.get_by_text("Nobody is too slow")).to_be_visible()
-    for _ in range(3):
-        talks.publish("g/talks-1/n", b"{}", qos=1).wait_for_publish(20)
+    with connected(platform, "talks-1") as talks:
+        for _ in range(3):
+            talks.publish("g/talks-1/n", b"{}", qos=1).wait_for_publish(20)
     row = tab.page.get_by_role("row").filter(has_text="slow-1")
     expect(row.get_by_role("cell")).to_have_text(["slow-1", "g/talks-1/n", "1", "3", "offline"], timeout=_SEEN_MS)
-    slow = connected(platform, "slow-1")
-    expect(tab.page.get_by_text("Nobody is too slow")).to_be_visible(timeout=_SEEN_MS)
-    for each in (slow, talks):
-        gone(each)
+    with connected(platform, "slow-1"):
+        expect(tab.page.get_by_text("Nobody is too slow")).to_be_visible(timeout=_SEEN_MS)
 
 
 def test_what_was_sent_stands_there_with_what_became_of_it(tab: Tab, platform: Platform) -> None:

@@ -137,6 +137,7 @@ const EXCUSED: Readonly<Record<string, string>> = {
   "terminals/import.tsx mode": CHOICE,
   "terminals/list.tsx text": "it stands in the link",
   "terminals/messages.tsx isRaw": CHOICE,
+  "terminals/terminal.tsx isSecure": CHOICE,
   "terminals/trace.tsx kind": CHOICE,
   "terminals/trace.tsx minutes": CHOICE,
 };

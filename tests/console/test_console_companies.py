@@ -19,6 +19,7 @@ from walk import visit
 from running import wait_for
 from support import require_program
 
+pytestmark = pytest.mark.timeout(400)  # all views, one after the other
 MARKS = ("zq-only-of-the-first", "zj-only-of-the-second")
 UIDS = ("first-1", "second-1")
 ELSEWHERE = ("chiller", "demo-")

@@ -11,6 +11,7 @@ from other_company import OtherCompany, Texts, plant_company
 from playwright.sync_api import Browser, expect
 from walk import too_wide, walk
 
+pytestmark = pytest.mark.timeout(400)  # all views, one after the other
 MARKUP = "<img src=x onerror=alert(1)>'\""
 TURNED = "abc\u202edef\u202c \u0627\u0644\u0645\u0636\u062e\u0629"
 EMOJI = "\U0001f600\U0001f469\u200d\U0001f680 \u4e00\u53f7"

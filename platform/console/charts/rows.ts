@@ -1,6 +1,6 @@
 /** The values of curves as the rows of a table, and as a file of comma-separated values. */
 import { csvCell } from "../parts/csv.ts";
-import { countBefore, type Curve } from "./curve.ts";
+import { countBefore, type Curve, valueAt } from "./curve.ts";
 import { offsetName } from "terrazzo-client";
 import { exactTime } from "./zone.ts";
 import type { Range } from "./window.ts";
@@ -11,8 +11,12 @@ export interface ValueRow {
   values: (number | null)[];
 }
 
-/** The rows of a range, oldest first, a row for each time that any curve has; the newest `limit` of them. */
-export function valueRows(curves: readonly Curve[], range: Range, limit: number): ValueRow[] {
+/**
+ * The rows of a range, oldest first, a row for each time that any curve has; the newest `limit` of them. What did not
+ * change in the range has its value where the range begins.
+ */
+export function valueRows(given: readonly Curve[], range: Range, limit: number): ValueRow[] {
+  const curves = given.map((curve) => orHeld(curve, range));
   const times = new Set<number>();
   for (const curve of curves) for (const at of within(curve, range)) times.add(at);
   const kept = [...times].sort((a, b) => a - b).slice(-limit);
@@ -26,6 +30,12 @@ export function valueRows(curves: readonly Curve[], range: Range, limit: number)
       return curve.times[place] === at ? (curve.values[place] as number) : null;
     }),
   }));
+}
+
+function orHeld(curve: Curve, range: Range): Curve {
+  if (within(curve, range).length) return curve;
+  const value = valueAt(curve, range.from);
+  return value === null ? curve : { times: [range.from], values: [value] };
 }
 
 function within(curve: Curve, range: Range): number[] {

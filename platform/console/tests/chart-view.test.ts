@@ -56,6 +56,18 @@ test("rows have each time once, the newest of too many, and nothing where a curv
   ]);
 });
 
+test("what did not change in a range has its value where the range begins", () => {
+  const curves = [
+    { times: [5, 6], values: [50, 60] },
+    { times: [1], values: [10] },
+    { times: [], values: [], before: { time: 2, value: 20 } },
+    { times: [9], values: [90] },
+  ];
+  assert.deepEqual(valueRows(curves, { from: 4, to: 8 }, 9), [
+    { at: 4, values: [null, 10, 20, null] }, { at: 5, values: [50, null, null, null] }, { at: 6, values: [60, null, null, null] },
+  ]);
+});
+
 test("a file of values has quotes where they are needed, and calculates nothing", () => {
   const text = csvText(['=1+1', 'a"b,c'], [{ at: 0, values: [-1.5, null] }], "Europe/Berlin");
   assert.equal(text, `\ufefftime,offset,'=1+1,"a""b,c"\r\n1970-01-01 01:00:00.000,+01:00,-1.5,\r\n`);

@@ -15,10 +15,10 @@ from terrazzo.domain.payload import decode
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.times import DAY_US, to_datetime
 
+HOUR_US = 3_600_000_000
 HISTORY_US = 7 * DAY_US + 12 * HOUR_US  # a week, and what a view of some hours is compared with in a chart
 STEP_S = 300  # between two reports of the history
 LIVE_S = 2.0
-HOUR_US = 3_600_000_000
 _MISSET_RETRY_S = 60.0
 _STOP_S = 5.0
 

@@ -248,8 +248,10 @@ async def test_other_scripts_from_creation_to_deletion(rig: Rig, name: str) -> N
         for action, is_active in (("start", 1), ("stop", 0)):
             assert await rig.call(f"{action}_{name}", id=record["id"]) == {"uid": uid}
             assert (await rig.call(f"get_{name}_item", uid=uid))["is_active"] == is_active
-    assert await rig.call(f"update_{name}", id=record["id"], name="renamed") == {"uid": uid}
-    assert (await rig.call(f"get_{name}_item", id=record["id"]))["name"] == "renamed"
+    updated = await rig.call(f"update_{name}", id=record["id"], name="renamed")
+    renamed = await rig.call(f"get_{name}_item", id=record["id"])
+    assert renamed["name"] == "renamed"
+    assert updated == {"uid": uid} | ({"version": renamed["version"]} if name == "dashboard" else {})
     assert await rig.call(f"delete_{name}", uid=uid) == {"uid": uid}
     for action in (f"get_{name}_item", f"delete_{name}"):
         assert (await rig.ask(action, uid=uid))["code"] == 10404

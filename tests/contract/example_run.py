@@ -52,6 +52,7 @@ CHANGING = {
     "memory_bytes",
     "memory_most_bytes",
     "seq",
+    "version",
     "elapsed",
 }
 """Fields whose values differ from run to run."""

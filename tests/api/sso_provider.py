@@ -22,7 +22,7 @@ def new_key(kid: str) -> tuple[str, rsa.RSAPrivateKey]:
     return kid, rsa.generate_private_key(65537, 2048)
 
 
-OUR_KEY, OTHER_KEY = new_key("k1"), new_key("k1")
+OUR_KEY, OTHER_KEY, NEXT_KEY = new_key("k1"), new_key("k1"), new_key("k2")
 
 
 @dataclass

@@ -118,6 +118,7 @@ async def test_what_is_refused(shared_rig: Rig, fields: dict[str, Any]) -> None:
     assert (answer["code"], answer["info"][:6]) == (10401, "kinds:")
 
 
+@pytest.mark.long_turns("it makes 100,000 terminals in one turn itself")
 async def test_among_100_000_terminals(rig: Rig) -> None:
     for number in range(1, 100_001):
         uid = f"G{number:06}"

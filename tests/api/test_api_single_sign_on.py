@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from api_rig import PASSWORD, Rig, open_rig
-from sso_provider import CLIENT_ID, CLIENT_SECRET, OTHER_KEY, Provider, new_key
+from sso_provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, OTHER_KEY, Provider
 
 from own_platform import Ports
 from terrazzo.domain.actor import SYSTEM
@@ -219,8 +219,7 @@ async def test_a_key_that_is_not_the_providers_is_refused_and_a_new_one_found(si
     for _ in range(3):
         await site.refusal()
     assert site.provider.jwks_reads == 1, "once a minute at most, whatever is signed with"
-    new = new_key("k2")
-    site.provider.key, site.provider.shown = new, [new]
+    site.provider.key, site.provider.shown = NEXT_KEY, [NEXT_KEY]
     site.clock.ahead_s += 61
     assert (await site.login())["code"] == 200
 

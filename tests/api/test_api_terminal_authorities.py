@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from api_rig import Rig
 from cryptography.hazmat.primitives import hashes
@@ -75,6 +76,7 @@ async def test_there_are_as_many_as_may_be(rig: Rig) -> None:
     assert refused["info"].endswith("(limits.authorities)")
 
 
+@pytest.mark.long_turns("it makes long keys itself")
 async def test_what_is_no_authority_is_refused(rig: Rig) -> None:
     ca = ClientCa("Acme")
     leaf = ca.issue("leaf").certificate.public_bytes(Encoding.PEM).decode()

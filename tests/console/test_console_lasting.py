@@ -211,7 +211,7 @@ def test_a_wall_that_nobody_looks_at_asks_for_nothing(platform: Platform, browse
     for script_text in (_HIDDEN, _ROUND):
         tab.page.add_init_script(script_text)
     tab.open(f"#/wall?key={platform.call('renew_wall_link', uid=uid)['key']}")
-    expect(tab.page.get_by_role("region", name="Flow")).to_be_visible()
+    expect(tab.page.get_by_role("group", name="Flow")).to_be_visible()
     assert "get_wall_values" in asked_in_a_round(tab)
     tab.page.wait_for_load_state("networkidle")
     tab.run("look(true)")

@@ -117,7 +117,7 @@ def test_a_wall_begins_anew_each_day_where_it_was(wall: Tab, address: str) -> No
     expect(wall.page.get_by_text("Page 2 of 2")).to_be_visible()
     assert wall.run("window.isOld === undefined")
     expect(wall.page.get_by_role("button", name="Rotate pages", pressed=False)).to_be_visible()
-    expect(wall.page.get_by_role("region").first).to_be_visible()
+    expect(wall.page.get_by_role("group").first).to_be_visible()
 
 
 _CUT = """

@@ -12,6 +12,7 @@ from typing import Any
 from console_build import CONSOLE
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from running import wait_for
 from support import require_chromium
 
 AXE = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
@@ -25,6 +26,7 @@ OFTEN = """
 }
 """
 """Of a page that it is given to: what it does from time to time it does each second."""
+_IS_OF_ADDRESS = "document.querySelector('main#main')?.dataset.route === location.hash"  # which `do=` leaves by itself
 _MS = 20_000  # that something may take on a busy machine
 
 
@@ -56,7 +58,7 @@ class Tab:
     def settle(self) -> None:
         """Waits until the page of the address shows what it read."""
         main = self.page.locator("main#main")
-        expect(main).to_have_attribute("data-route", self.run("location.hash"))
+        wait_for(lambda: self.run(_IS_OF_ADDRESS), "the page of the address", timeout_s=_MS / 1_000)
         expect(main).to_have_attribute("aria-busy", "false")
 
     def seen(self) -> str:

@@ -73,14 +73,7 @@ export function Page() {
 
 /** The time; on a phone with what was changed. */
 function When({ row }: { row: Entry }) {
-  return (
-    <>
-      <span title={row.time}>{row.time.slice(5, 19)}</span>
-      <span class="narrow-show">
-        {entityWord(row.entity)} <Name text={recordOf(row)} mono />
-      </span>
-    </>
-  );
+  return <span title={row.time}>{row.time.slice(5, 19)}</span>;
 }
 
 function recordOf(row: Entry): string {

@@ -197,7 +197,7 @@ function Waves({ campaign }: { campaign: Result<"get_campaign_item"> }) {
                 <td class="nowrap">
                   {t(w.wave, { n: i + 1 })} {campaign.state === "running" && campaign.wave === i + 1 && <Tag kind="info">{t(w.waveNow)}</Tag>}
                 </td>
-                <td class="num narrow-hide">{shares[i] === undefined ? "" : `${shares[i]}%`}</td>
+                <td class="num nowrap narrow-hide">{shares[i] === undefined ? "" : `${shares[i]}%`}</td>
                 <td class="wide">
                   <Progress counts={counts} />
                 </td>

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from terrazzo.mapping.effects import LabelOpened
@@ -154,6 +154,7 @@ def test_what_goes_whatever_else_is_there_may_go_before_the_rest_is_merged(
     hands=st.sets(st.integers(0, 3)),
     most=st.integers(1, 3),
 )
+@example(known=[(0, 0), (0, 101)], replayed=[(0, 0), (0, 100), (101, None)], to_now=False, hands={1}, most=1)
 def test_parts_of_a_label_make_what_the_whole_makes(
     known: list[tuple[int, int | None]],
     replayed: list[tuple[int, int | None]],
@@ -164,7 +165,7 @@ def test_parts_of_a_label_make_what_the_whole_makes(
     span, rows, intervals = _case(known, replayed, to_now, hands)
     whole = applied(rows, merge_labels(_asked(rows, span), intervals, span))
     made, is_open = rows, set[Any]()
-    parts = divided(intervals, span, most)
+    parts = divided(intervals, span, most, {each["close_at"] for each in rows if each["by_hand"]})
     for part, some in parts:
         is_open |= still_open(_asked(made, part), some)
         made = applied(made, merge_labels(_asked(made, part), some, part))

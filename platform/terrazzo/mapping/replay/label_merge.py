@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -47,17 +47,23 @@ class Range(msgspec.Struct, frozen=True):
         return self.start_us <= time_us and (self.end_us is None or time_us <= self.end_us)
 
 
-def divided(intervals: Iterable[Interval], span: Range, most: int) -> list[tuple[Range, list[Interval]]]:
+def divided(
+    intervals: Iterable[Interval], span: Range, most: int, hands: Container[int]
+) -> list[tuple[Range, list[Interval]]]:
     """Parts of a range with about ``most`` intervals of one label each, cut where the label is not open.
 
     Merged one after the other they make what the whole makes: what rows say to be open there ends and begins anew, and
     belongs to the next part.
+
+    Args:
+        hands: when somebody closed the label; where a part began just then, nothing of that row were left to say so.
     """
     parts: list[tuple[Range, list[Interval]]] = []
     start_us, some, last_us = span.start_us, list[Interval](), -1
     for interval in sorted(intervals, key=lambda each: each.opened.opened_us):
         opened_us = interval.opened.opened_us
-        if len(some) >= most and last_us < opened_us and start_us < opened_us and span.holds(opened_us):
+        is_between = last_us < opened_us and start_us < opened_us and span.holds(opened_us)
+        if len(some) >= most and is_between and opened_us not in hands:
             parts.append((Range(start_us, opened_us - 1), some))
             start_us, some = opened_us, []
         some.append(interval)
@@ -182,12 +188,14 @@ class _Label:
         """What of a row lies behind the range."""
         end_us = self._span.end_us
         assert end_us is not None  # otherwise nothing outlasts it
+        if row["close_at"] == end_us + 1:
+            return  # nothing
         times = {"opened_at": end_us + 1, "created": end_us + 1}
         same = self._within[row["opened_at"]]
         if row in same:
             same.remove(row)
             self._set(row, times)
-        elif row["close_at"] is None or row["close_at"] > end_us + 1:
+        else:
             self._changes.inserts.append({name: value for name, value in row.items() if name != "id"} | times)
 
     def _set(self, row: Row, values: Row) -> None:

@@ -142,8 +142,13 @@ async def label_parts(
     columns = LABEL.c
     mine = (columns.object_id == object_id, one_of(columns.project_id, rules))
     count = sa.select(columns.project_id, columns.code, sa.func.count()).where(*mine)
+    by_hand = sa.select(columns.project_id, columns.code, columns.close_at).where(*mine, columns.by_hand == 1)
     async with database.reading() as connection:
         rows = (await connection.execute(count.group_by(columns.project_id, columns.code))).all()
+        closed = (await connection.execute(by_hand)).all() if divides else []
+    hands = defaultdict[Key, set[int]](set)
+    for project_id, code, close_us in closed:
+        hands[project_id, code].add(close_us)
     sizes = Counter({(row[0], row[1]): int(row[2]) for row in rows})
     found: dict[Key, list[Interval]] = {key: [] for key in sizes}
     pauses = LoopPauses()
@@ -154,7 +159,7 @@ async def label_parts(
     for key, intervals in sorted(found.items(), key=lambda each: each[0]):
         await pauses.pause()
         if divides and len(intervals) > _SLICE:
-            cut = await asyncio.to_thread(divided, intervals, span, _SLICE)
+            cut = await asyncio.to_thread(divided, intervals, span, _SLICE, hands[key])
             parts += [LabelPart(part, {key: some}, is_large=True) for part, some in cut]
             continue
         if sizes[key] + len(intervals) > _SLICE:

@@ -12,6 +12,7 @@ from typing import Any
 from console_build import CONSOLE
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from migrated import PASSWORD
 from running import wait_for
 from support import require_chromium
 
@@ -130,3 +131,17 @@ def tab_of(context: BrowserContext, base: str) -> Tab:
     tab = Tab(context.new_page(), base)
     tab.listen()
     return tab
+
+
+@contextmanager
+def tab_of_administrator(browser: Browser, base: str, *scripts: str) -> Iterator[Tab]:
+    """A tab in which ``admin`` has logged in; nothing may be complained of. ``scripts`` run before each page's own."""
+    opened = open_tab(browser, base)
+    for script in scripts:
+        opened.page.add_init_script(script)
+    opened.open()
+    opened.login("admin", PASSWORD)
+    yield opened
+    complaints = opened.complaints()
+    opened.page.context.close()
+    assert complaints == []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser import OFTEN, Tab, open_tab
+from browser import OFTEN, Tab, open_tab, tab_of_administrator
 from console_build import build_console
 from playwright.sync_api import Browser, Locator, Route, expect
 from upgraded import UpgradedPlatform, next_console
@@ -52,21 +52,8 @@ def platform(running: list[Platform]) -> Platform:
 @pytest.fixture
 def tab(platform: Platform, browser: Browser) -> Iterator[Tab]:
     """A tab of the administrator's; a test names what the browser may complain of."""
-    with logged_in(platform, browser) as opened:
+    with tab_of_administrator(browser, platform.url) as opened:
         yield opened
-
-
-@contextmanager
-def logged_in(platform: Platform, browser: Browser, clock_off_ms: int = 0) -> Iterator[Tab]:
-    opened = open_tab(browser, platform.url)
-    if clock_off_ms:
-        opened.page.add_init_script(_OTHER_CLOCK % clock_off_ms)
-    opened.open()
-    opened.login("admin", PASSWORD)
-    yield opened
-    complaints = opened.complaints()
-    opened.page.context.close()
-    assert complaints == []
 
 
 _OTHER_CLOCK = """
@@ -260,7 +247,7 @@ def test_a_page_that_is_told_of_news_faster_than_it_can_read_shows_something(pla
 @pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
 def test_a_clock_that_is_an_hour_off_shows_right_ages(platform: Platform, browser: Browser, off_ms: int) -> None:
     publish(platform, '{"Flow": 6}')
-    with logged_in(platform, browser, clock_off_ms=off_ms) as tab:
+    with tab_of_administrator(browser, platform.url, _OTHER_CLOCK % off_ms) as tab:
         tab.open(f"#/terminals/{PUMP}?tab=messages")
         expect(tab.page.locator(".messages time").first).to_have_text(re.compile(r"^\d+ (s|min)$"))
         ages = tab.page.locator("time").all_inner_texts()

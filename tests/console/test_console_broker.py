@@ -14,11 +14,10 @@ from typing import Any
 
 import paho.mqtt.client as mqtt
 import pytest
-from browser import OFTEN, Tab, open_tab
+from browser import OFTEN, Tab, tab_of_administrator
 from console_build import build_console
 from playwright.sync_api import Browser, Route, expect
 
-from migrated import PASSWORD
 from running import Mosquitto, Platform, wait_for
 from support import free_port
 
@@ -92,14 +91,8 @@ def platform(folder: Path, remote: int, provider: str) -> Iterator[Platform]:
 
 @pytest.fixture(scope="module")
 def tab(platform: Platform, browser: Browser) -> Iterator[Tab]:
-    opened = open_tab(browser, platform.url)
-    opened.page.add_init_script(OFTEN)
-    opened.open()
-    opened.login("admin", PASSWORD)
-    yield opened
-    complaints = opened.complaints()
-    opened.page.context.close()
-    assert complaints == []
+    with tab_of_administrator(browser, platform.url, OFTEN) as opened:
+        yield opened
 
 
 def test_a_bridge_that_goes_down_says_why_and_comes_back(tab: Tab, folder: Path, remote: int) -> None:

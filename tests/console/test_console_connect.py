@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Tab, open_tab
+from browser import Tab, tab_of_administrator
 from console_build import build_console
 from playwright.sync_api import Browser, expect
 
 from certificate_authority import Authority
 from client_certificates import ClientCa
-from migrated import PASSWORD
 from mqttjs import installed
 from running import Platform, wait_for
 from support import free_port, require_program
@@ -56,13 +55,8 @@ def signer(platform: Platform) -> ClientCa:
 
 @pytest.fixture(scope="module")
 def tab(platform: Platform, browser: Browser) -> Iterator[Tab]:
-    opened = open_tab(browser, platform.url)
-    opened.open()
-    opened.login("admin", PASSWORD)
-    yield opened
-    complaints = opened.complaints()
-    opened.page.context.close()
-    assert complaints == []
+    with tab_of_administrator(browser, platform.url) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ class Stand:
         self.entities = entities
         self.registry = registry
         self.given: list[tuple[int, str]] = []  # company and terminal of each command, in order
+        self.requests = 0  # by which commands were given, or one was tried
         self.noted: set[tuple[int, int]] = set()  # company of a command, and whose work the task said that it was
         self.faulty: set[str] = set()  # uids whose commands fail, nobody knows why
         self.tasks = new_tasks()
@@ -79,10 +80,12 @@ class Stand:
         return self.now
 
     async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]:
-        (order,) = orders
-        self.given.append((actor.company_id, order.terminal_id))
         self.noted.add((actor.company_id, at_work.company_id()))
-        if order.terminal_id in self.faulty:
+        is_faulty = any(order.terminal_id in self.faulty for order in orders)
+        if len(orders) == 1 or not is_faulty:  # otherwise they are tried one by one
+            self.given += [(actor.company_id, order.terminal_id) for order in orders]
+            self.requests += 1
+        if is_faulty:
             raise ValueError("planted")
         return await self.dispatcher.submit_all(actor, orders)
 
@@ -172,6 +175,18 @@ async def test_one_that_begins_while_anothers_are_given_has_the_next_turn(stand:
     await stand.are_given(own, 1)
     at = [company_id for company_id, _ in stand.given].index(small.company_id)
     assert begun <= at <= started + 3 * OF_TURN, "the turn under way, and one before each of its own"
+
+
+async def test_commands_are_given_some_at_a_time_each_time_with_one_transaction(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("terrazzo.campaigns.runner._TOGETHER", 4)
+    actor, config = await stand.company("large", 25)
+    campaign = await stand.campaign(actor, config)
+    await stand.runner.start()
+    await stand.are_given(campaign, 25)
+    assert sorted(stand.given) == [(actor.company_id, f"large-{number:04}") for number in range(25)]
+    assert stand.requests == 3 + 3 + 2, "turns of ten, ten and five: four, four and two; and so on"
 
 
 async def test_a_terminal_that_fails_rests_and_the_others_have_their_commands(stand: Stand) -> None:

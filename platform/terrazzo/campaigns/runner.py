@@ -53,6 +53,7 @@ _faults_log = SparseLog(_log)
 
 _TICK_S = 0.5
 _AT_ONCE = 100  # commands of a campaign's turn, terminals of one question
+_TOGETHER = 25  # commands of one transaction: each is a sync of the disk, which everybody's reports wait for
 
 
 class Dispatcher(Protocol):
@@ -377,35 +378,64 @@ class CampaignRunner:
         return has_more
 
     async def _give(self, rollout: Rollout) -> bool:
-        """Gives commands of one turn; whether more are due. A terminal with a fault of its own rests."""
+        """Gives commands of one turn; whether more are due."""
         rests = self._item_rests
         due = [item for item in rollout.due() if not rests.is_resting((rollout.id, item.terminal_id))]
         due.sort(key=lambda item: rests.has_failed((rollout.id, item.terminal_id)))  # whoever never did comes first
-        for item in due[:_AT_ONCE]:
-            key = rollout.id, item.terminal_id
+        for start in range(0, min(len(due), _AT_ONCE), _TOGETHER):
             if rollout.id in self._changed:
                 return False  # paused or aborted meanwhile, perhaps: that is its next turn
-            try:
-                await self._give_one(rollout, item)
-            except (Unavailable, StoreUnavailable, Throttled):
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one terminal
-                self.stats.faults += 1
-                rests.begin(key)
-                _faults_log.error("campaign %d: %s failed and rests: %r", rollout.id, item.terminal_id, error)
-            else:
-                rests.end(key)
+            await self._give_some(rollout, due[start : min(start + _TOGETHER, _AT_ONCE)])
         return len(due) > _AT_ONCE
 
-    async def _give_one(self, rollout: Rollout, item: Item) -> None:
+    async def _give_some(self, rollout: Rollout, items: Sequence[Item]) -> None:
+        """Gives commands with one transaction, where none of the terminals has failed; otherwise each by itself."""
+        is_sound = not any(self._item_rests.has_failed((rollout.id, item.terminal_id)) for item in items)
+        if len(items) > 1 and is_sound:
+            try:
+                rows = await self._commands.submit_all(_on_behalf(rollout), [_order(rollout, item) for item in items])
+            except (Unavailable, StoreUnavailable, Throttled):
+                raise
+            except Exception as error:  # noqa: BLE001 - of whichever terminal: one by one it is found
+                _log.info("campaign %d: %d commands are given one by one: %r", rollout.id, len(items), error)
+            else:
+                for item, row in zip(items, rows, strict=True):
+                    self._take_given(rollout, item, row)
+                return
+        for item in items:
+            if rollout.id in self._changed:
+                return
+            await self._give_alone(rollout, item)
+
+    async def _give_alone(self, rollout: Rollout, item: Item) -> None:
+        """Gives one command; a terminal with a fault of its own rests."""
         try:
             rows = await self._commands.submit_all(_on_behalf(rollout), [_order(rollout, item)])
         except (BadParameter, Conflict, NotFound) as error:
             item.attempts += 1
             item.fail(str(error), terms=rollout.terms, now_us=self._clock())
+            self._item_rests.end((rollout.id, item.terminal_id))
+        except (Unavailable, StoreUnavailable, Throttled):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one terminal
+            self._rest_item(rollout, item, error)
         else:
-            item.give(rows[0]["uid"])
-            self._apply(rollout, rows[0])
+            self._take_given(rollout, item, rows[0])
+
+    def _take_given(self, rollout: Rollout, item: Item, row: Row) -> None:
+        """A command was journaled; ``row``: its record."""
+        try:
+            item.give(row["uid"])
+            self._apply(rollout, row)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._rest_item(rollout, item, error)
+        else:
+            self._item_rests.end((rollout.id, item.terminal_id))
+
+    def _rest_item(self, rollout: Rollout, item: Item, error: Exception) -> None:
+        self.stats.faults += 1
+        self._item_rests.begin((rollout.id, item.terminal_id))
+        _faults_log.error("campaign %d: %s failed and rests: %r", rollout.id, item.terminal_id, error)
 
     async def _end(self, rollout: Rollout, state: CampaignState, reason: str) -> None:
         try:

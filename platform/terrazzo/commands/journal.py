@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -67,7 +67,7 @@ class CommandJournal:
         """
         async with self._database.writing() as connection:
             await _apply(connection, steps)
-            added = [await _add(connection, values) for values in given]
+            added = await _add_all(connection, given)
             entries = [_entry(actor, row) for row, is_new in added if is_new]
             if entries:
                 await write_entries(connection, entries, given[0]["queued_us"])
@@ -205,25 +205,55 @@ def _scoped(actor: Actor, terminal_id: str | None, states: Sequence[str]) -> sa.
     return query
 
 
-async def _add(connection: AsyncConnection, values: dict[str, Any]) -> tuple[Row, bool]:
-    if values["idempotency_key"] is not None:
-        await take_turn(connection, f"command {values['company_id']} {values['idempotency_key']}")
-        query = sa.select(COMMAND).where(
-            _columns.company_id == values["company_id"],
-            _columns.idempotency_key == values["idempotency_key"],
-        )
-        found = (await connection.execute(query.order_by(_columns.id).limit(1))).mappings().first()
-        if found is not None:
-            return _first_use(found, values), False
-    result = await connection.execute(sa.insert(COMMAND).values(**values).returning(COMMAND))
-    return _row(result.mappings().one()), True
+_Key = tuple[int, str]
 
 
-def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
+def _key(values: Mapping[str, Any]) -> _Key | None:
+    """The company and the ``idempotency_key`` of a command, if it has one."""
+    key = values["idempotency_key"]
+    return None if key is None else (values["company_id"], key)
+
+
+async def _add_all(connection: AsyncConnection, given: Sequence[dict[str, Any]]) -> list[tuple[Row, bool]]:
+    """Inserts those whose key is new, all with one statement; the others are the first command with their key."""
+    rows = await _known(connection, {key for values in given if (key := _key(values)) is not None})
+    keys, seen, new = [_key(values) for values in given], set[_Key | None](rows), []
+    for key, values in zip(keys, given, strict=True):
+        if key is None or key not in seen:
+            new.append(values)
+        seen.add(key)
+    inserted = iter((await connection.execute(_INSERT, new)).mappings().all() if new else ())
+    added = []
+    for key, values in zip(keys, given, strict=True):
+        if key is not None and key in rows:
+            added.append((_first_use(rows[key], values), False))
+            continue
+        row = _row(next(inserted))
+        if key is not None:
+            rows[key] = row
+        added.append((row, True))
+    return added
+
+
+async def _known(connection: AsyncConnection, keys: Collection[_Key]) -> dict[_Key, Row]:
+    """The first command with each of these keys; no other transaction journals one until this one ends."""
+    if not keys:
+        return {}
+    for company_id, key in sorted(keys):  # in this order everywhere, as each waits for the one before
+        await take_turn(connection, f"command {company_id} {key}")
+    query = sa.select(COMMAND).where(
+        one_of(_columns.company_id, {company_id for company_id, _ in keys}),
+        one_of(_columns.idempotency_key, {key for _, key in keys}),
+    )
+    found = (await connection.execute(query.order_by(_columns.id.desc()))).mappings()
+    return {(row["company_id"], row["idempotency_key"]): _row(row) for row in found}
+
+
+def _first_use(first: Row, values: dict[str, Any]) -> Row:
     for column in ("terminal_id", "object_id", "command", "value"):
-        if found[column] != values[column]:
-            raise Conflict(say("key_of_another_command", column=column, value=found[column]))
-    return _row(found)
+        if first[column] != values[column]:
+            raise Conflict(say("key_of_another_command", column=column, value=first[column]))
+    return first
 
 
 def _entry(actor: Actor, row: Row) -> AuditEntry:

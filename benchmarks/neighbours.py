@@ -101,8 +101,9 @@ class Row:
 
     def _too_late(self) -> list[str]:
         waits = self.waits
-        times_ms = {"PUBACK": waits.puback, "ping": waits.ping, **({"login": waits.login} if waits.login else {})}
+        times_ms = {"PUBACK": waits.puback, "ping": waits.ping}
         found = [f"{name} p99" for name, times in times_ms.items() if at(times, 0.99) > P99_MS]
+        times_ms |= {"login": waits.login} if waits.login else {}  # the hash of a password alone takes a third of that
         found += [f"{name} maximum" for name, times in times_ms.items() if at(times, 1.0) > MOST_MS]
         found += ["statistics"] * (at(waits.statistics_s, 1.0) > LATE_S)
         found += ["balance"] * (at(waits.balance_s, 1.0) > LATE_S)

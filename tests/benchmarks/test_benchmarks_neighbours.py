@@ -89,7 +89,7 @@ WITHIN = Row(
     [
         ({}, {"puback": [101.0]}, "PUBACK p99"),
         ({}, {"ping": [*[1.0] * 999, 501.0]}, "ping maximum"),
-        ({}, {"login": [101.0]}, "login p99"),
+        ({}, {"login": [501.0]}, "login maximum"),
         ({}, {"statistics_s": []}, "statistics"),
         ({}, {"balance_s": [11.0]}, "balance"),
         ({}, {"frames": 0}, "frames"),

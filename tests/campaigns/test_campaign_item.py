@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
-from terrazzo.domain.campaign_item import Item, ItemState, Terms, UpgradeNotice
-from terrazzo.domain.campaign_rollout import CampaignState, Limits, Rollout
-from terrazzo.domain.campaign_waves import check_waves, wave_numbers
+from terrazzo.domain.campaigns.item import Item, ItemState, Terms, UpgradeNotice
+from terrazzo.domain.campaigns.rollout import CampaignState, Limits, Rollout
+from terrazzo.domain.campaigns.waves import check_waves, wave_numbers
 from terrazzo.domain.command import CommandState
 
 TERMS = Terms(unit="LUA", version="3.0", retries=1, timeout_us=100)
@@ -111,15 +111,17 @@ def rollout(states: str, *, waves: str = "", **limits: int) -> Rollout:
     """A terminal for each letter: p, s, d, f."""
     meaning = {"p": ItemState.PENDING, "s": ItemState.SENT, "d": ItemState.DONE, "f": ItemState.FAILED}
     numbers = [int(number) for number in waves or "1" * len(states)]
-    items = {
-        str(at): Item(terminal_id=str(at), wave=wave, state=meaning[letter])
+    items = [
+        Item(terminal_id=str(at), wave=wave, state=meaning[letter])
         for at, (letter, wave) in enumerate(zip(states, numbers, strict=True))
-    }
+    ]
     given = {"failure_percent": 20, "failure_minimum": 2} | limits
-    return Rollout(
+    found = Rollout(
         id=1, company_id=1, file="f", created_by=1, terms=TERMS, limits=Limits(**given),
-        state=CampaignState.RUNNING, wave=1, items=items,
+        state=CampaignState.RUNNING, wave=1,
     )  # fmt: skip
+    found.places.add(items)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,9 @@ def test_when_a_campaign_ends(states: str, expected: CampaignState | None) -> No
 def test_a_wave_begins_when_all_before_have_ended() -> None:
     one = rollout("dspp", waves="1122")
     assert not one.open_wave()
-    one.items["1"].state = ItemState.FAILED
-    assert one.due() == []
+    for _ in range(2):
+        one.items["1"].fail("no", terms=TERMS, now_us=5)
+    assert list(one.due()) == []
     assert one.open_wave()
     assert [item.terminal_id for item in one.due()] == ["2", "3"]
 
@@ -153,8 +156,9 @@ def test_an_aborted_campaign_is_over_when_nobody_is_under_way() -> None:
     one = rollout("dsp")
     one.abort("why")
     assert not one.is_over
+    assert not one.explain(10)
     assert one.items["2"].reason == "why"
-    one.items["1"].fail("late", terms=TERMS, now_us=5)
+    one.items["1"].fail("late", terms=one.terms, now_us=5)
     assert (one.items["1"].state, one.is_over) == (ItemState.FAILED, True)
 
 

@@ -23,7 +23,7 @@ from terrazzo.database.database import Database
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.campaigns.rollout import CampaignState
 from terrazzo.domain.command import CommandRequest
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.definitions.registry import TERMINAL
@@ -32,10 +32,13 @@ from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.ports import at_work
 from terrazzo_adapters.rocksdb import RocksStore
 from waiting import DEADLINE_S, until
+from watched_loop import Turns
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
 BEGIN_US = 1_800_000_000_000_000
 OF_TURN = 10  # commands
+FLEET = 6_000  # terminals
+LONGEST_S = 0.05  # of the loop's processor time in one turn
 
 
 class NobodyThere:
@@ -43,6 +46,9 @@ class NobodyThere:
 
     def send(self, uid: str, payload: bytes, **_: Any) -> bool:
         return False
+
+    def seen(self, uid: str) -> tuple[bool, int | None]:
+        return False, None
 
 
 class Stand:
@@ -55,6 +61,7 @@ class Stand:
         self.registry = registry
         self.given: list[tuple[int, str]] = []  # company and terminal of each command, in order
         self.requests = 0  # by which commands were given, or one was tried
+        self.recalled = 0
         self.noted: set[tuple[int, int]] = set()  # company of a command, and whose work the task said that it was
         self.faulty: set[str] = set()  # uids whose commands fail, nobody knows why
         self.tasks = new_tasks()
@@ -66,12 +73,17 @@ class Stand:
             tasks=self.tasks,
             clock=self.clock,
         )
-        self.runner = CampaignRunner(
-            entities.campaigns,
-            CampaignTerminalRecords(database),
-            registry=registry,
+        self.store = store
+        self.runner = self.new_runner()
+
+    def new_runner(self) -> CampaignRunner:
+        """What runs the campaigns, as after a start."""
+        return CampaignRunner(
+            self.entities.campaigns,
+            CampaignTerminalRecords(self.database),
+            registry=self.registry,
             commands=self,
-            store=store,
+            store=self.store,
             tasks=self.tasks,
             clock=self.clock,
         )
@@ -90,7 +102,9 @@ class Stand:
         return await self.dispatcher.submit_all(actor, orders)
 
     def recall(self, terminal_id: str, uid: str, reason: str) -> bool:
-        return self.dispatcher.recall(terminal_id, uid, reason)
+        is_recalled = self.dispatcher.recall(terminal_id, uid, reason)
+        self.recalled += is_recalled
+        return is_recalled
 
     async def company(self, name: str, terminals: int) -> tuple[Actor, str]:
         """A company with so many terminals of one configuration; who acts for it, and the configuration's uid."""
@@ -250,3 +264,31 @@ async def test_a_campaign_that_can_not_be_advanced_rests_until_its_record_is_cha
     await repository.update(large, bad, {"name": "another"})
     await stand.are_given(bad, 2)
     assert stand.runner.stats.faults == 1
+
+
+async def test_a_fleets_campaign_is_made_run_and_aborted_some_terminals_at_a_time(stand: Stand) -> None:
+    actor, config = await stand.company("fleet", FLEET)
+    loop, turns = asyncio.get_running_loop(), Turns()
+    turns.begin(loop)
+    try:
+        waves = {"waves": [1, 99], "config_id": config, "unit": "LUA"}
+        row = await stand.entities.campaigns.create(actor, {"name": "c", **waves})
+        await stand.entities.campaigns.set_state(actor, row["uid"], CampaignState.RUNNING)
+        await stand.runner.start()
+        await stand.are_given(row["id"], FLEET // 100)
+        await stand.entities.campaigns.set_state(actor, row["uid"], CampaignState.ABORTED, reason="enough")
+        columns = CAMPAIGN_TERMINAL.c
+        told = sa.select(sa.func.count()).where(columns.campaign_id == row["id"], columns.reason == "enough")
+        recalled = told.where(columns.command_uid == "")
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                async with stand.database.reading() as connection:
+                    if (await connection.execute(recalled)).scalar_one() >= FLEET * 99 // 100:
+                        break
+                await asyncio.sleep(0.01)
+        await until(lambda: stand.runner.is_wanted is False, "it is over")
+        assert stand.recalled == FLEET // 100
+    finally:
+        turns.end()
+        turns.stop()
+    assert turns.longest_s < LONGEST_S

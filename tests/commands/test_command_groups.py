@@ -17,6 +17,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, Conflict, Throttled
 from terrazzo.ports import at_work
+from waiting import until
 
 
 def actor(company_id: int) -> Actor:
@@ -31,16 +32,17 @@ class Journal:
         self.gate = asyncio.Event()
         self.on_add: Callable[[], Any] = lambda: None
 
-    async def add_all(
-        self, _actor: Actor, given: Sequence[dict[str, Any]], **_: Any
-    ) -> list[tuple[dict[str, Any], bool]]:
-        return [(row, True) for row in await self._add(given)]
+    async def open_commands(self) -> list[Any]:
+        return []
+
+    async def apply(self, _changes: Sequence[Any]) -> None:
+        """Keeps none."""
 
     async def add_requests(
         self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]], **_: Any
-    ) -> list[list[dict[str, Any]]]:
+    ) -> list[list[tuple[dict[str, Any], bool]]]:
         await self._add([each for _, some in given for each in some])
-        return [list(some) for _, some in given]
+        return [[(row, True) for row in some] for _, some in given]
 
     async def _add(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         self.on_add()
@@ -64,11 +66,11 @@ class Stand:
                     id=number, uid=uid, name=uid, company_id=company, type="Other", mode="pwd", username=uid, pin="p"
                 )
             )
-        bus: Any = SimpleNamespace(send=lambda *_, **__: False)
+        self.bus: Any = SimpleNamespace(send=lambda *_, **__: False, seen=lambda _: (False, None))
         journal: Any = self.journal
         configurations: Any = None
         self.commands = CommandDispatcher(
-            journal, registry=registry, bus=bus, configurations=configurations, tasks=new_tasks()
+            journal, registry=registry, bus=self.bus, configurations=configurations, tasks=new_tasks()
         )
 
     def give(self, value: Any, terminal_id: str = "t1", *, key: str | None = None) -> asyncio.Task[Any]:
@@ -92,16 +94,17 @@ async def test_what_comes_during_a_transaction_shares_the_next_one() -> None:
     assert stand.commands.stats.steps["queued"] == 6
 
 
-async def test_keys_and_other_companies_have_transactions_of_their_own_in_the_order_given() -> None:
+async def test_other_companies_have_transactions_of_their_own_in_the_order_given() -> None:
     stand = Stand()
     given = [stand.give(0), stand.give(1), stand.give(2, key="k"), stand.give(3), stand.give(4, "t3"), stand.give(5)]
     await stand.go(*given)
-    assert stand.journal.transactions == [["0"], ["1"], ["4"], ["2"], ["3", "5"]]
+    assert stand.journal.transactions == [["0"], ["1", "2", "3", "5"], ["4"]]
 
 
-async def test_companies_take_turns_however_much_one_has_waiting() -> None:
+async def test_companies_take_turns_however_much_one_has_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo.commands.submissions.MAX_TOGETHER", 1)
     stand = Stand()
-    theirs = [stand.give(n, key=f"k{n}") for n in range(100)]
+    theirs = [stand.give(n) for n in range(100)]
     for _ in range(3):
         await asyncio.sleep(0)  # they wait before the other company asks
     await stand.go(*theirs, stand.give("mine", "t3"))
@@ -160,3 +163,27 @@ async def test_one_alone_is_as_before(value: Any) -> None:
     [found] = await stand.go(stand.give(value))
     assert isinstance(found, BadParameter if value == "bad" else dict)
     assert len(stand.journal.transactions) == 1
+
+
+async def test_who_is_there_and_could_not_be_sent_a_command_is_tried_before_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("terrazzo.commands.dispatcher._SWEEP_S", 0.01)
+    monkeypatch.setattr("terrazzo.commands.dispatcher._LOOKED_AT", 1)
+    stand, tried = Stand(), list[str]()
+    stand.journal.gate.set()
+
+    def send(uid: str, _payload: bytes, **_: Any) -> bool:
+        tried.append(uid)
+        return uid == "t1" and tried.count("t1") > 5  # its queue was full
+
+    stand.bus.send, stand.bus.seen = send, lambda uid: (uid == "t1", None)
+    await stand.commands.start()
+    await asyncio.gather(stand.give(0), stand.give(1, "t2"), stand.give(2, "t3"))
+    try:
+        await until(lambda: stand.commands.stats.steps["sent"] == 1, "it was sent")
+        await until(lambda: {"t2", "t3"} <= set(tried[3:]), "all are tried again, one after the other")
+    finally:
+        await stand.commands.stop()
+    last = len(tried) - tried[::-1].index("t1")
+    assert tried[:last].count("t2") <= 6, "once in each sweep at the most, as t1"

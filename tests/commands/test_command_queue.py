@@ -73,8 +73,9 @@ def test_expiry_says_whether_it_was_sent():
     for each in (sent, waiting, later):
         queues.put(each)
     sent.in_flight = True
-    assert [(each.uid, "sent" in each.reason) for each in queues.expire(100)] == [("1", True), ("2", False)]
+    assert [(each.uid, "sent" in each.reason) for _, each in queues.expire(100, 9)] == [("1", True), ("2", False)]
     assert queues.next("t1") is later
+    assert len(queues) == 1
 
 
 def test_a_deleted_terminals_commands_fail():
@@ -83,6 +84,29 @@ def test_a_deleted_terminals_commands_fail():
     queues.put(command(2, "t2"))
     assert [change.uid for change in queues.fail("t1", "deleted", 5)] == ["1"]
     assert queues.waiting() == ["t2"]
+    assert len(queues) == 1
+    assert [change.uid for _, change in queues.expire(1_000, 9)] == ["2"], "what failed is not there to expire"
+
+
+def test_all_that_wait_come_some_at_a_time_and_then_again():
+    queues = CommandQueues()
+    for number in range(7):
+        queues.put(command(number, f"t{number}"))
+    rounds = [queues.some_waiting(3) for _ in range(6)]
+    assert [len(each) for each in rounds] == [3, 3, 1] * 2
+    for three in (rounds[:3], rounds[3:]):
+        assert sorted(each for some in three for each in some) == [f"t{number}" for number in range(7)]
+
+
+def test_those_of_one_second_expire_each_at_its_time():
+    queues = CommandQueues()
+    for number in range(10):
+        queues.put(command(number, f"t{number}", expires_us=1_000_000 + number))
+    assert queues.expire(999_999, 99) == []
+    assert [change.uid for _, change in queues.expire(1_000_004, 2)] == ["0", "1"]
+    assert [change.uid for _, change in queues.expire(1_000_004, 9)] == ["2", "3", "4"]
+    assert queues.expire(1_000_004, 9) == []
+    assert len(queues.expire(2_000_000, 9)) == 5
 
 
 def test_an_answer_ends_what_is_on_its_way():
@@ -127,12 +151,22 @@ class Queues(RuleBasedStateMachine):
     def trust(self, uid):
         self.queues.trust(uid)
 
+    def _expired(self, now_us):
+        """Two at a time, until there are no more."""
+        while some := self.queues.expire(now_us, 2):
+            assert len(some) <= 2
+            yield from (change for _, change in some)
+
     @rule(now_us=st.integers(0, 10))
     def expire(self, now_us):
-        ended = {change.uid for change in self.queues.expire(now_us)}
+        ended = {change.uid for change in self._expired(now_us)}
         assert ended == {each.uid for queue in self.model.values() for each in queue if each.expires_us <= now_us}
         for queue in self.model.values():
             queue[:] = [each for each in queue if each.expires_us > now_us]
+
+    @invariant()
+    def they_are_counted(self):
+        assert len(self.queues) == sum(map(len, self.model.values()))
 
     @invariant()
     def the_head_is_next_unless_it_is_on_its_way(self):

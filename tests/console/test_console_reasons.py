@@ -12,7 +12,7 @@ from string import Formatter
 import pytest
 
 from terrazzo.analysis.regression import FIT_REASONS
-from terrazzo.domain.campaign_item import CAMPAIGN_REASONS
+from terrazzo.domain.campaigns.item import CAMPAIGN_REASONS
 from terrazzo.domain.command import COMMAND_REASONS
 from terrazzo.mapping.replay.reasons import REPLAY_REASONS
 from terrazzo.messenger.message import MESSAGE_REASONS

@@ -34,7 +34,7 @@ def step(uid: str, state: CommandState, time_us: int, **more) -> CommandStep:
 
 
 async def add(journal: CommandJournal, given):
-    [added] = await journal.add_all(ACTOR, [given])
+    [[added]] = await journal.add_requests([(ACTOR, [given])])
     return added
 
 
@@ -53,13 +53,13 @@ async def test_one_key_is_one_command_also_at_the_same_time(journal):
 async def test_commands_of_one_request_with_keys_are_journaled_with_one_statement_each_key_once(journal):
     await add(journal, values("a", idempotency_key="1"))
     given = [values(uid, idempotency_key=key) for uid, key in (("b", "2"), ("c", "1"), ("d", "2"), ("e", None))]
-    added = await journal.add_all(ACTOR, given)
+    [added] = await journal.add_requests([(ACTOR, given)])
     assert [(row["uid"], is_new) for row, is_new in added] == [("b", True), ("a", False), ("b", False), ("e", True)]
     assert set(await rows(journal)) == {"a", "b", "e"}
     for contradicting in ("2", "3"):  # one that is there, and one of the request itself
         again = [values("f", idempotency_key="3"), values("g", idempotency_key=contradicting, value="2")]
         with pytest.raises(Conflict, match="idempotency_key"):
-            await journal.add_all(ACTOR, again)
+            await journal.add_requests([(ACTOR, again)])
     assert set(await rows(journal)) == {"a", "b", "e"}
 
 
@@ -70,17 +70,17 @@ async def test_requests_whose_keys_cross_do_not_wait_for_each_other_forever(jour
         for name, order in (("a", keys), ("b", keys[::-1]), ("c", keys[7:] + keys[:7]))
     ]
     async with asyncio.timeout(30):
-        added = await asyncio.gather(*(journal.add_all(ACTOR, each) for each in given))
-    assert sum(is_new for each in added for _, is_new in each) == len(await rows(journal)) == len(keys)
+        added = await asyncio.gather(*(journal.add_requests([(ACTOR, each)]) for each in given))
+    assert sum(is_new for [each] in added for _, is_new in each) == len(await rows(journal)) == len(keys)
 
 
 async def test_requests_are_journaled_together_in_their_order_each_with_its_audit_entry(journal, database):
     other = Actor(user_id=2, username="b", company_id=1, role=Role.OPERATOR)
     given = [(ACTOR, [values("a"), values("b", terminal_id="t2")]), (other, [values("c", queued_us=101)])]
     added = await journal.add_requests(given)
-    assert [[row["uid"] for row in each] for each in added] == [["a", "b"], ["c"]]
-    assert added[0][1]["payload"] == {"Act": "Control", "A": 1}
-    ids = [row["id"] for each in added for row in each]
+    assert [[row["uid"] for row, is_new in each if is_new] for each in added] == [["a", "b"], ["c"]]
+    assert added[0][1][0]["payload"] == {"Act": "Control", "A": 1}
+    ids = [row["id"] for each in added for row, _ in each]
     assert ids == sorted(ids)
     assert [each.uid for each in await journal.open_commands()] == ["a", "b", "c"]
     entries = (await AuditLog(database).page(ACTOR)).rows

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from platform_site import Site, peers, running_site
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL
-from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.campaigns.rollout import CampaignState
 from waiting import until
 
 

@@ -297,6 +297,9 @@ class _NobodyThere:
     def send(self, uid: str, payload: bytes, **_: Any) -> bool:
         return False
 
+    def seen(self, uid: str) -> tuple[bool, int | None]:
+        return False, None
+
 
 class _NoTask:
     is_running = True

@@ -132,13 +132,13 @@ async def test_changes_of_events(database: Database) -> None:
 
 async def test_steps_of_commands() -> None:
     class Journal:
-        async def add_all(self, actor: Any, values: Any, *, steps: Any) -> Any:
+        async def add_requests(self, given: Any, *, steps: Any) -> Any:
             row = {"terminal_id": "t1", "company_id": 1, "uid": "1", "queued_us": 1, "expires_us": 2**62}
-            return [(row, True)]
+            return [[(row, True)]]
 
     registry = Registry()
     registry.put_terminal(TERMINAL)
-    bus: Any = SimpleNamespace(send=lambda *_, **__: False)
+    bus: Any = SimpleNamespace(send=lambda *_, **__: False, seen=lambda _: (False, None))
     journal: Any = Journal()
     configurations: Any = None
     commands = CommandDispatcher(journal, registry=registry, bus=bus, configurations=configurations, tasks=new_tasks())

@@ -156,16 +156,16 @@ def a_command_told_delivered() -> Sequence[Patch]:
 
 def a_journal_entry_lost() -> Sequence[Patch]:
     """A request is answered with records that the journal does not keep."""
-    add = CommandJournal.add_all
+    add = CommandJournal.add_requests
 
-    async def rolled_back(self: Any, actor: Any, given: Any, **more: Any) -> Any:
-        added = await add(self, actor, given, **more)
+    async def rolled_back(self: Any, given: Any, **more: Any) -> Any:
+        added = await add(self, given, **more)
         async with self._database.writing() as connection:
-            uids = [row["uid"] for row, _ in added]
+            uids = [row["uid"] for of_request in added for row, _ in of_request]
             await connection.execute(sa.delete(COMMAND).where(COMMAND.c.uid.in_(uids)))
         return added
 
-    return [(CommandJournal, "add_all", rolled_back)]
+    return [(CommandJournal, "add_requests", rolled_back)]
 
 
 FAULTS: dict[str, Callable[[], Sequence[Patch]]] = {

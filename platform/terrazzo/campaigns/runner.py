@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
+from terrazzo.campaigns.catch_up import CatchUp, points_of
 from terrazzo.campaigns.rests import Rests
 from terrazzo.campaigns.terminal_records import CampaignTerminalRecords, limits_of, terms_of
 from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
 from terrazzo.company_queue import CompanyQueue
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
-from terrazzo.domain.campaign_item import Item, ItemState
-from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Rollout
+from terrazzo.domain.campaigns.item import Item, ItemState
+from terrazzo.domain.campaigns.rollout import FOLLOWED, CampaignState, Rollout
 from terrazzo.domain.command import (
     CAMPAIGN_ABORTED,
     CAMPAIGN_PAUSED,
@@ -32,9 +33,7 @@ from terrazzo.domain.command import (
     CommandStep,
 )
 from terrazzo.domain.command_payload import Firmware
-from terrazzo.domain.payload import Reject, decode
 from terrazzo.domain.registry import Registry
-from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import BadParameter, Conflict, NotFound, Throttled, Unavailable
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
@@ -45,14 +44,15 @@ from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.sparse_log import SparseLog
-from terrazzo.times import LATEST_US, now_us
+from terrazzo.times import now_us
 from terrazzo_broker.hooks import Client
 
 _log = logging.getLogger(__name__)
 _faults_log = SparseLog(_log)
 
 _TICK_S = 0.5
-_AT_ONCE = 100  # commands of a campaign's turn, terminals of one question
+_AT_ONCE = 100  # commands of a campaign's turn, terminals that are looked at in one
+_SAVED_AT_ONCE = 500  # terminals of one transaction
 _TOGETHER = 25  # commands of one transaction: each is a sync of the disk, which everybody's reports wait for
 
 
@@ -107,7 +107,7 @@ class CampaignRunner:
         self._clock = clock
         self._rollouts: dict[int, Rollout] = {}
         self._of: dict[str, list[Rollout]] = {}  # by terminal
-        self._behind: set[int] = set()  # ids of rollouts whose earlier commands and reports are not read yet
+        self._behind: dict[int, CatchUp] = {}  # by rollout: those whose earlier commands and reports are not all read
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
         self._turns: CompanyQueue[int] = CompanyQueue()  # ids of campaigns that the task is to look at
         self._rests: Rests[int] = Rests(clock)  # of campaigns
@@ -140,7 +140,8 @@ class CampaignRunner:
             await self._task.stop()
         for rollout in self._rollouts.values():
             try:
-                await self._save(rollout)
+                while await self._save(rollout):
+                    pass
             except Unavailable as error:
                 _log.warning("the last steps of campaigns are not written: %s", error)
                 break
@@ -193,7 +194,7 @@ class CampaignRunner:
         """Applies a terminal's report on channel ``v`` (versions) or ``n`` (notices) to its item."""
         item, unit, now = rollout.items[uid], rollout.terms.unit, self._clock()
         before = item.state
-        points = _points(record)
+        points = points_of(record)
         if channel == "v":
             version = reported_version(points, unit)
             if version is not None:
@@ -291,51 +292,26 @@ class CampaignRunner:
         rollout = await self.terminal_records.load(row)
         self._rollouts[rollout.id] = rollout
         self._count()
-        self._behind.add(rollout.id)
-        for uid in rollout.items:
+        pauses = LoopPauses()
+        for count, uid in enumerate(rollout.items):
             self._of.setdefault(uid, []).append(rollout)
-
-    async def _catch_up(self, rollout: Rollout) -> None:
-        """Applies what happened before this start: journaled commands, notices since them, the last versions."""
-        terms = rollout.terms
-        given = [item.command_uid for item in rollout.items.values() if item.command_uid]
-        rows = await self.terminal_records.commands(given)
-        for row in rows:
-            self._apply(rollout, row)
-        for start in range(0, len(rows), _AT_ONCE):
-            await self._read_notices(rollout, rows[start : start + _AT_ONCE])
-        for uid, item in rollout.items.items():
-            if item.ended_us is None and await self._last_version(rollout, uid) == terms.version:
-                item.on_version(terms.version, terms=terms, now_us=self._clock())
-
-    async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
-        """Applies notices on ``n`` since the commands; compared by the records' own times, the store has no others."""
-        since = {row["terminal_id"]: row["queued_us"] for row in commands}
-        series = [f"g/{name}/n" for uid in since if (name := self._series_name(rollout, uid))]
-        async for records in self._store.scan(series, min(since.values()), LATEST_US):
-            for record in records:
-                uid = uid_of(series_name_in(record.series))
-                if record.time_us >= since[uid]:
-                    self._hear(rollout, uid, "n", record)
-
-    async def _last_version(self, rollout: Rollout, uid: str) -> str | None:
-        name = self._series_name(rollout, uid)
-        for record in await self._store.latest([f"g/{name}/v"], 1) if name else ():
-            return reported_version(_points(record), rollout.terms.unit)
-        return None
-
-    def _series_name(self, rollout: Rollout, uid: str) -> str:
-        """The name of the series of a campaign's terminal; empty where the uid is another company's, or nobody's."""
-        terminal = self._registry.terminal(uid)
-        is_own = terminal is not None and terminal.company_id == rollout.company_id
-        return terminal.series_name if terminal is not None and is_own else ""
+            if count % _AT_ONCE == 0:
+                await pauses.pause()
+        self._behind[rollout.id] = CatchUp(
+            rollout,
+            records=self.terminal_records,
+            registry=self._registry,
+            store=self._store,
+            hear=self._hear,
+            clock=self._clock,
+        )
 
     def _apply(self, rollout: Rollout, row: Row) -> None:
         item = rollout.items[row["terminal_id"]]
         item.on_step(row["uid"], CommandState(row["state"]), row["reason"], terms=rollout.terms, now_us=self._clock())
 
     def _follow(self, rollout: Rollout, row: Row) -> None:
-        """Takes over a changed record: terms, limits, and the state; a pause or an abort recalls unsent commands."""
+        """Takes over a changed record: terms, limits, and the state, with which commands may have to be recalled."""
         rollout.terms, rollout.limits = terms_of(row), limits_of(row)
         state = CampaignState(row["state"])
         if state is rollout.state:
@@ -344,49 +320,64 @@ class CampaignRunner:
         self._count()
         if state is CampaignState.ABORTED:
             rollout.abort(row["reason"] or CAMPAIGN_ABORTED)
-        if state is not CampaignState.RUNNING:
-            self._recall(rollout, CAMPAIGN_PAUSED if state is CampaignState.PAUSED else CAMPAIGN_ABORTED)
+        rollout.begin_recall()
 
-    def _recall(self, rollout: Rollout, reason: str) -> None:
-        for item in rollout.unsent():
+    def _recall(self, rollout: Rollout) -> bool:
+        """Recalls some unsent commands of a campaign that was paused or aborted; whether there are more."""
+        reason = CAMPAIGN_PAUSED if rollout.state is CampaignState.PAUSED else CAMPAIGN_ABORTED
+        for item in rollout.take_unsent(_AT_ONCE):
             uid = item.command_uid
             item.command_uid = ""  # so that its end is no failure
             if self._commands.recall(item.terminal_id, uid, reason):
                 item.recall(reason)
             else:
                 item.command_uid = uid
+        has_more = rollout.explain(_AT_ONCE)
+        return has_more or rollout.is_recalling
 
     async def _advance(self, rollout: Rollout) -> bool:
-        """Gives some commands, ends what is over, and writes what has changed; whether more commands are due."""
-        has_more = False
-        if rollout.id in self._behind:
-            await self._catch_up(rollout)
-            self._behind.discard(rollout.id)
-        rollout.check_times(self._clock())
-        if rollout.state is CampaignState.RUNNING:
+        """Gives some commands, ends what is over, and writes some of what has changed; whether there is more to do."""
+        if (behind := self._behind.get(rollout.id)) is not None:
+            if not await behind.go_on():
+                return True
+            del self._behind[rollout.id]
+        has_more = rollout.check_times(self._clock(), _AT_ONCE)
+        if rollout.state is not CampaignState.RUNNING:
+            has_more = self._recall(rollout) or has_more
+        else:
             if rollout.open_wave():
                 await self._repository.set_wave(SYSTEM, rollout.id, rollout.wave)
             verdict = rollout.verdict()
             if verdict is None:
-                has_more = await self._give(rollout)
-            else:
-                await self._save(rollout)  # who reads that it has ended finds all terminals where they are
+                has_more = await self._give(rollout) or has_more
+            elif not await self._save(rollout):  # who reads that it has ended finds all terminals where they are
                 await self._end(rollout, verdict.state, verdict.reason)
-        await self._save(rollout)
-        if rollout.is_over:
+        has_more = await self._save(rollout) or has_more
+        if rollout.is_over and not has_more:
             await self._drop(rollout)
         return has_more
 
     async def _give(self, rollout: Rollout) -> bool:
         """Gives commands of one turn; whether more are due."""
-        rests = self._item_rests
-        due = [item for item in rollout.due() if not rests.is_resting((rollout.id, item.terminal_id))]
-        due.sort(key=lambda item: rests.has_failed((rollout.id, item.terminal_id)))  # whoever never did comes first
+        due = self._due(rollout)
         for start in range(0, min(len(due), _AT_ONCE), _TOGETHER):
             if rollout.id in self._changed:
                 return False  # paused or aborted meanwhile, perhaps: that is its next turn
             await self._give_some(rollout, due[start : min(start + _TOGETHER, _AT_ONCE)])
         return len(due) > _AT_ONCE
+
+    def _due(self, rollout: Rollout) -> list[Item]:
+        """The terminals whose commands are given next, one more than in one turn at most; those that failed last."""
+        rests, fresh, failed = self._item_rests, list[Item](), list[Item]()
+        for item in rollout.due():
+            key = rollout.id, item.terminal_id
+            if not rests.has_failed(key):
+                fresh.append(item)
+            elif len(failed) <= _AT_ONCE and not rests.is_resting(key):
+                failed.append(item)
+            if len(fresh) > _AT_ONCE:
+                break
+        return [*fresh, *failed][: _AT_ONCE + 1]
 
     async def _give_some(self, rollout: Rollout, items: Sequence[Item]) -> None:
         """Gives commands with one transaction, where none of the terminals has failed; otherwise each by itself."""
@@ -443,21 +434,26 @@ class CampaignRunner:
         except (Conflict, NotFound) as error:
             _log.info("campaign %d: somebody was faster: %s", rollout.id, error)
 
-    async def _save(self, rollout: Rollout) -> None:
-        dirty = rollout.dirty()
+    async def _save(self, rollout: Rollout) -> bool:
+        """Writes some of the terminals' states that have changed; whether there are more."""
+        dirty = rollout.places.take_dirty(_SAVED_AT_ONCE)
         if dirty:
             await self.terminal_records.save(rollout.id, dirty)
             for item in dirty:
                 self.stats.terminals[item.state.value] += 1
+        return rollout.places.is_dirty
 
     async def _drop(self, rollout: Rollout, *, deleted: bool = False) -> None:
-        if not deleted:
-            await self._save(rollout)
+        while not deleted and await self._save(rollout):
+            pass
         self._rollouts.pop(rollout.id, None)
         self._count()
-        self._behind.discard(rollout.id)
+        self._behind.pop(rollout.id, None)
         self._rests.end(rollout.id)
-        for uid in rollout.items:
+        pauses = LoopPauses()
+        for count, uid in enumerate(rollout.items):
+            if count % _AT_ONCE == 0:
+                await pauses.pause()
             self._item_rests.end((rollout.id, uid))
             left = [each for each in self._of.get(uid, ()) if each is not rollout]
             if left:
@@ -467,13 +463,6 @@ class CampaignRunner:
 
     def _count(self) -> None:
         self.stats.running = sum(each.state is CampaignState.RUNNING for each in self._rollouts.values())
-
-
-def _points(record: Record) -> Mapping[str, Any]:
-    try:
-        return decode(record.body)
-    except Reject:  # a record of before a stricter decoder
-        return {}
 
 
 def _on_behalf(rollout: Rollout) -> Actor:

@@ -11,8 +11,8 @@ from terrazzo.database.database import Database
 from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row, Rows
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL, COMMAND
-from terrazzo.domain.campaign_item import Item, ItemState, Terms
-from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Limits, Rollout, count_states
+from terrazzo.domain.campaigns.item import Item, ItemState, Terms
+from terrazzo.domain.campaigns.rollout import FOLLOWED, CampaignState, Limits, Rollout, count_states
 from terrazzo.metadata.definitions.registry import CAMPAIGN
 from terrazzo.metadata.repositories.campaigns import item_row, read_item
 
@@ -42,9 +42,6 @@ class CampaignTerminalRecords:
 
     async def load(self, row: Row) -> Rollout:
         """The rollout of a campaign's record, with all its terminals."""
-        query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == row["id"]).order_by(_columns.id)
-        async with self._database.reading() as connection:
-            found = (await connection.execute(query)).mappings().all()
         rollout = Rollout(
             id=row["id"],
             company_id=row["permission_company_id"],
@@ -54,8 +51,16 @@ class CampaignTerminalRecords:
             limits=limits_of(row),
             state=CampaignState(row["state"]),
             wave=row["wave"],
-            items={each["terminal_id"]: read_item(each) for each in found},
         )
+        query, last = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == row["id"]), 0
+        async with self._database.reading() as connection:
+            while True:
+                some = query.where(_columns.id > last).order_by(_columns.id).limit(_AT_ONCE)
+                found = (await connection.execute(some)).mappings().all()
+                if not found:
+                    break
+                last = found[-1]["id"]
+                rollout.places.add(read_item(each) for each in found)
         if rollout.state is CampaignState.ABORTED:
             rollout.abort(row["reason"])
         return rollout
@@ -72,21 +77,23 @@ class CampaignTerminalRecords:
         return rows
 
     async def save(self, campaign_id: int, items: Sequence[Item]) -> None:
-        """Writes the states of some terminals, in one transaction. Raises Unavailable; the items stay dirty then."""
+        """Writes the states of some terminals, in one transaction.
+
+        Raises:
+            Unavailable: the database can't take them. They have changed again then, as after any failure.
+        """
         keys = (_columns.campaign_id == sa.bindparam("of"), _columns.terminal_id == sa.bindparam("who"))
         values: dict[str, Any] = {
             name: sa.bindparam(f"new_{name}") for name in item_row(items[0]) if name not in ("terminal_id", "wave")
         }
         update = sa.update(CAMPAIGN_TERMINAL).where(*keys).values(**values)
         rows = [_bind(campaign_id, item) for item in items]
-        for item in items:
-            item.is_dirty = False  # what happens from here on is written next time
         try:
             async with self._database.writing() as connection:
                 await connection.execute(update, rows)
         except BaseException:  # cancelled too: what isn't written has to be written next time
             for item in items:
-                item.is_dirty = True
+                item.on_change(item)
             raise
 
     async def counts(self, campaign_ids: Sequence[int]) -> dict[int, dict[str, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from terrazzo.database.field import storable_text
-from terrazzo.domain.campaign_item import UpgradeNotice
+from terrazzo.domain.campaigns.item import UpgradeNotice
 
 OK = ("ok", "success")
 _FAILED = ("error", "failed", "fail", "refused")

@@ -26,6 +26,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import NotPermitted, Unavailable
 from terrazzo.listeners import Listeners
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.memory_shares import Kept
 from terrazzo.ports.bus import DeliveryFate, MessageBus, TerminalsElsewhere
 from terrazzo.ports.store import StoreUnavailable
@@ -41,6 +42,8 @@ GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before wh
 
 _NO_COMPANY = -1
 _SWEEP_S = 1.0
+_AT_ONCE = 100  # commands that end together
+_LOOKED_AT = 500  # terminals of a sweep, others in each: who comes is sent its commands at once in any case
 _RETRY_S = 1.0
 
 
@@ -107,6 +110,7 @@ class CommandDispatcher:
         self._clock = clock
         self._traces = traces
         self._queues = CommandQueues()
+        self._refused: set[str] = set()  # terminals that are there and could not be sent their next command
         self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         self._unwritten = UnwrittenAnswers()
         self._steps = StepWriter(journal, self._unwritten, self.steps)
@@ -266,8 +270,10 @@ class CommandDispatcher:
         await self._journal_missing(commands)
         self._is_behind = False
         self._queues.trust_followers()
+        pauses = LoopPauses()
         for terminal_id in self._queues.waiting():
             self._advance(terminal_id)
+            await pauses.pause()
 
     async def _journal_missing(self, commands: Sequence[OpenCommand], since_us: int | None = None) -> None:
         if self._answers is None:
@@ -334,6 +340,8 @@ class CommandDispatcher:
             self._send_elsewhere(self.elsewhere, command)
         elif not self._send(command):
             command.in_flight = False
+            if self._bus.seen(terminal_id)[0]:
+                self._refused.add(terminal_id)
         elif command.in_flight:
             self._note(CommandStep(uid=command.uid, state=CommandState.SENT, time_us=self._clock()))
 
@@ -393,12 +401,19 @@ class CommandDispatcher:
         self._steps.note(change)
 
     async def _sweep(self) -> None:
-        for change in self._queues.expire(self._clock()):
-            self._note(change)
+        """Ends commands whose time is over, and sends what could not be sent, some at a time."""
+        pauses = LoopPauses()
+        while expired := self._queues.expire(self._clock(), _AT_ONCE):
+            for terminal_id, change in expired:
+                self._note(change)
+                self._advance(terminal_id)
+            await pauses.pause()
         if self._traces is not None:
             self._traces.sweep(self._clock())
-        for terminal_id in self._queues.waiting():
+        refused, self._refused = self._refused, set()
+        for terminal_id in [*refused, *self._queues.some_waiting(_LOOKED_AT)]:
             self._advance(terminal_id)
+            await pauses.pause()
         if self._unwritten.short_us is not None and not len(self._steps):
             await self._journal_left_out()
 

@@ -55,40 +55,30 @@ class CommandJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_all(
-        self, actor: Actor, given: Sequence[dict[str, Any]], *, steps: Sequence[CommandStep] = ()
-    ) -> list[tuple[Row, bool]]:
-        """Journals commands in one transaction, and in the audit log who gave them; ``steps`` of others as ``apply``.
+    async def add_requests(
+        self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]], *, steps: Sequence[CommandStep] = ()
+    ) -> list[list[tuple[Row, bool]]]:
+        """Journals the commands of requests in one transaction, and in the audit log who gave them.
 
-        Where an ``idempotency_key`` was used before, returns that command and False.
+        ``steps`` of other commands are written with them, as by ``apply``.
+
+        Returns:
+            Of each request its commands' records, each with whether it is new: where an ``idempotency_key`` was used
+            before, it is the command of then.
 
         Raises:
             Conflict: a key was used for something else; none is journaled.
         """
-        async with self._database.writing() as connection:
-            await _apply(connection, steps)
-            added = await _add_all(connection, given)
-            entries = [_entry(actor, row) for row, is_new in added if is_new]
-            if entries:
-                await write_entries(connection, entries, given[0]["queued_us"])
-            return added
-
-    async def add_requests(
-        self, given: Sequence[tuple[Actor, Sequence[dict[str, Any]]]], *, steps: Sequence[CommandStep] = ()
-    ) -> list[list[Row]]:
-        """Journals the commands of several requests in one transaction; none has an ``idempotency_key``.
-
-        ``steps`` of others are written with them, as by ``apply``. Returns the records of each request.
-        """
         values = [each for _, some in given for each in some]
-        assert all(each["idempotency_key"] is None for each in values)  # whoever has one may be refused alone
         async with self._database.writing() as connection:
             await _apply(connection, steps)
-            rows = [_row(found) for found in (await connection.execute(_INSERT, values)).mappings()]
-            of_actor = [actor for actor, some in given for _ in some]
-            entries = [_entry(actor, row) for actor, row in zip(of_actor, rows, strict=True)]
-            await write_entries(connection, entries, values[0]["queued_us"])
-        taken = iter(rows)
+            added = await _add_all(connection, values)
+            actors = [actor for actor, some in given for _ in some]
+            new = zip(actors, added, strict=True)
+            entries = [_entry(actor, row) for actor, (row, is_new) in new if is_new]
+            if entries:
+                await write_entries(connection, entries, values[0]["queued_us"])
+        taken = iter(added)
         return [list(islice(taken, len(some))) for _, some in given]
 
     async def apply(self, changes: Sequence[CommandStep]) -> None:

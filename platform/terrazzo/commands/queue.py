@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from heapq import heappop, heappush
 from itertools import islice
 
 import msgspec
@@ -20,6 +21,8 @@ from terrazzo.domain.command import (
     CommandStep,
 )
 from terrazzo.ports.bus import DeliveryFate
+
+_SECOND_US = 1_000_000
 
 
 class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
@@ -40,10 +43,14 @@ class CommandQueues:
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[OpenCommand]] = {}
+        self._expiring: dict[int, dict[str, OpenCommand]] = {}  # by the second in which they expire, by uid
+        self._seconds: list[int] = []  # a heap of the keys of ``_expiring``, and of some that are none any more
+        self._count = 0
+        self._round: list[str] = []  # terminals that ``some_waiting`` has not come to yet
 
     def __len__(self) -> int:
         """How many commands are open."""
-        return sum(map(len, self._queues.values()))
+        return self._count
 
     def depth(self, terminal_id: str) -> int:
         """How many commands of a terminal are open."""
@@ -52,6 +59,12 @@ class CommandQueues:
     def put(self, command: OpenCommand) -> None:
         """Appends a command to its terminal's queue."""
         self._queues.setdefault(command.terminal_id, deque()).append(command)
+        self._count += 1
+        second = command.expires_us // _SECOND_US
+        if second not in self._expiring:
+            self._expiring[second] = {}
+            heappush(self._seconds, second)
+        self._expiring[second][command.uid] = command
 
     def next(self, terminal_id: str) -> OpenCommand | None:
         """The command to send now; None when there is none, or one is in flight or may have been received."""
@@ -114,27 +127,50 @@ class CommandQueues:
                 self._remove(command)
                 return
 
-    def expire(self, now_us: int) -> Iterator[CommandStep]:
-        """Ends all commands whose ``expires_us`` has come; yields their steps."""
-        for queue in list(self._queues.values()):
-            for command in [command for command in queue if command.expires_us <= now_us]:
+    def expire(self, now_us: int, most: int) -> list[tuple[str, CommandStep]]:
+        """Ends some of the commands whose ``expires_us`` has come; terminal and step of each."""
+        found: list[tuple[str, CommandStep]] = []
+        while self._seconds and self._seconds[0] * _SECOND_US <= now_us and len(found) < most:
+            of_second = self._expiring.get(self._seconds[0])
+            if not of_second:  # all have ended
+                self._expiring.pop(heappop(self._seconds), None)
+                continue
+            due = (command for command in of_second.values() if command.expires_us <= now_us)
+            for command in list(islice(due, most - len(found))):
                 self._remove(command)
                 reason = NOT_ACKNOWLEDGED if command.in_flight else NOT_THERE
-                yield CommandStep(uid=command.uid, state=CommandState.EXPIRED, time_us=now_us, reason=reason)
+                step = CommandStep(uid=command.uid, state=CommandState.EXPIRED, time_us=now_us, reason=reason)
+                found.append((command.terminal_id, step))
+            if of_second and len(found) < most:
+                break  # the rest of this second is not due
+        return found
 
     def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[CommandStep]:
         """Ends all commands of a terminal as failed; yields their steps."""
-        for command in self._queues.pop(terminal_id, ()):
+        for command in list(self._queues.get(terminal_id, ())):
+            self._remove(command)
             yield CommandStep(uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason=reason)
 
     def waiting(self) -> list[str]:
         """The terminals with open commands."""
         return list(self._queues)
 
+    def some_waiting(self, most: int) -> list[str]:
+        """Some of them, others with each call, until all have come; then it begins anew."""
+        if not self._round:
+            self._round = self.waiting()
+        some = self._round[-most:]
+        del self._round[-most:]
+        return some
+
     def _remove(self, command: OpenCommand) -> None:
         queue = self._queues.get(command.terminal_id)
         if queue is None or command not in queue:
             return  # it ended before, by expiry or with its terminal
         queue.remove(command)
+        self._count -= 1
         if not queue:
             del self._queues[command.terminal_id]
+        of_second = self._expiring.get(command.expires_us // _SECOND_US, {})
+        if of_second.get(command.uid) is command:
+            del of_second[command.uid]

@@ -39,10 +39,6 @@ class _Request(msgspec.Struct, kw_only=True, eq=False):
     span: Span | None = None
     rows: list[Row] | None = None
 
-    @property
-    def has_key(self) -> bool:
-        return any(each["idempotency_key"] is not None for each in self.values)
-
 
 class Submissions:
     """Journals commands, a transaction at a time, so that the order of each terminal's queue is the journal's.
@@ -133,7 +129,7 @@ class Submissions:
             else:
                 for request, rows in zip(group, added, strict=True):
                     requests.popleft()
-                    self._queue(request, [(row, True) for row in rows])
+                    self._queue(request, rows)
                 return
         await self._journal_alone(group[0])
         requests.popleft()
@@ -143,7 +139,7 @@ class Submissions:
             if self._queues.depth(terminal_id) + count > MAX_OPEN:
                 raise Conflict(say("too_many_commands_waiting", most=MAX_OPEN, terminal=terminal_id))
         async with self._steps.joined() as steps:
-            added = await self._journal.add_all(request.actor, request.values, steps=steps)
+            [added] = await self._journal.add_requests([(request.actor, request.values)], steps=steps)
         self._queue(request, added)
 
     def _queue(self, request: _Request, added: Sequence[tuple[Row, bool]]) -> None:
@@ -154,14 +150,11 @@ class Submissions:
 
 
 def _together(requests: deque[_Request]) -> list[_Request]:
-    """The first request of a company's, and those behind it that can share its transaction: none has a key."""
-    first = requests[0]
-    group, commands = [first], len(first.values)
-    if first.has_key:
-        return group
+    """The first request of a company's, and those behind it that fit into its transaction."""
+    group, commands = [requests[0]], len(requests[0].values)
     for request in islice(requests, 1, None):
         commands += len(request.values)
-        if request.has_key or commands > MAX_TOGETHER:
+        if commands > MAX_TOGETHER:
             break
         group.append(request)
     return group

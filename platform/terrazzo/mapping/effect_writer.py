@@ -23,6 +23,12 @@ _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 200  # of one statement: a loop that others need makes them and reads them back
 _MOST_CLEARED = 1_000  # events of an object that one transaction clears; others go with the next clearing
+_CLOSED = ("id", "close_at", "by_hand")
+_CLOSE = (
+    LABEL.update()
+    .where(LABEL.c.id == sa.bindparam("its_id"))
+    .values(close_at=sa.bindparam("its_close_at"), by_hand=sa.bindparam("its_by_hand"))
+)
 _AS_RAISED = {"state": "raised", "cleared_at": None, "cleared_cause": ""}
 
 Numbered = tuple[int, Sequence[Effect]]
@@ -178,14 +184,14 @@ class EffectWriter:
         objects = {object_id for object_id, _ in closing}
         query = sa.select(LABEL).where(LABEL.c.close_at.is_(None), one_of(LABEL.c.object_id, objects))
         open_rows = [dict(row) for row in (await connection.execute(query)).mappings()]
-        happened = []
-        for row in open_rows:
-            effect = closing.get((row["object_id"], (row["project_id"], row["code"])))
-            if effect is not None:
-                change = {"close_at": effect.closed_us, "by_hand": int(effect.by_hand)}
-                await connection.execute(LABEL.update().where(LABEL.c.id == row["id"]).values(**change))
-                happened.append(Happened("closed", row | change))
-        return happened
+        closed = [
+            row | {"close_at": effect.closed_us, "by_hand": int(effect.by_hand)}
+            for row in open_rows
+            if (effect := closing.get((row["object_id"], (row["project_id"], row["code"])))) is not None
+        ]
+        if closed:
+            await connection.execute(_CLOSE, [{f"its_{name}": row[name] for name in _CLOSED} for row in closed])
+        return [Happened("closed", row) for row in closed]
 
 
 def _name(effect: LabelOpened | LabelClosed) -> _Name:

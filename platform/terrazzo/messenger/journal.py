@@ -49,6 +49,9 @@ _is_queued = _columns.state == sa.literal_column("'queued'")  # as the partial i
 _JSON = ("recipients", "pending", "content", "request", "response")
 
 
+_INSERT = MESSAGE.insert().returning(MESSAGE, sort_by_parameter_order=True)
+
+
 class MessageJournal(CompanyRecords):
     """Reads and writes the table ``message``; rows have their JSON columns decoded."""
 
@@ -61,17 +64,17 @@ class MessageJournal(CompanyRecords):
         self, connection: AsyncConnection, drafts: Sequence[MessageDraft], *, expires_us: int, now: int
     ) -> list[Row]:
         """Journals messages inside a transaction; returns their rows. Times in UTC microseconds."""
-        rows: list[Row] = []
-        for draft in drafts:
-            values = _values(draft, expires_us=expires_us, now=now)
-            found = await connection.execute(MESSAGE.insert().values(**values).returning(MESSAGE))
-            rows.append(_decoded(found.mappings().one()))
-            for file in draft.attachments:
-                await connection.execute(
-                    MESSAGE_FILE.insert().values(
-                        message_id=rows[-1]["id"], name=file.name, media_type=file.media_type, content=file.content
-                    )
-                )
+        if not drafts:
+            return []
+        values = [_values(draft, expires_us=expires_us, now=now) for draft in drafts]
+        rows: list[Row] = [_decoded(found) for found in (await connection.execute(_INSERT, values)).mappings()]
+        files = [
+            {"message_id": row["id"], "name": file.name, "media_type": file.media_type, "content": file.content}
+            for row, draft in zip(rows, drafts, strict=True)
+            for file in draft.attachments
+        ]
+        if files:
+            await connection.execute(MESSAGE_FILE.insert(), files)
         return rows
 
     async def submit(

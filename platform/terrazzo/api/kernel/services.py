@@ -34,7 +34,7 @@ from terrazzo.configurations.delivery import ConfigStatus
 from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
-from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.campaigns.rollout import CampaignState
 from terrazzo.domain.refusals.entry import RefusalEntry
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.stored_file import StoredFile

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from terrazzo.database.entity import Entity, Uid, authors, define
 from terrazzo.database.field import Field, flag, link, moment, number, reference, secret, structure, text
 from terrazzo.database.partial_index import where
-from terrazzo.domain.campaign_waves import check_waves
+from terrazzo.domain.campaigns.waves import check_waves
 from terrazzo.domain.certificates.authority import PEM_CHARS, parse_authority
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows

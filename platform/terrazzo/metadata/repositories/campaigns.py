@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from terrazzo.async_engine import AsyncConnection
 from terrazzo.database.field import shorten
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL
 from terrazzo.domain.actor import Actor
-from terrazzo.domain.campaign_item import Item, ItemState
-from terrazzo.domain.campaign_rollout import MAY_BECOME, CampaignState
-from terrazzo.domain.campaign_waves import wave_numbers
+from terrazzo.domain.campaigns.item import Item, ItemState
+from terrazzo.domain.campaigns.rollout import MAY_BECOME, CampaignState
+from terrazzo.domain.campaigns.waves import wave_numbers
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.metadata.definitions.registry import CAMPAIGN, CONFIGURATION, TERMINAL
-from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.lookup import as_id, storable
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.reasons import say
 
 _SETTLED = ("config_id", "unit", "version", "terminal_list", "waves")
-_AT_ONCE = 1_000
+_AT_ONCE = 500  # terminals: milliseconds of the event loop
 
 
 class CampaignRepository(EntityRepository):
@@ -88,16 +89,18 @@ class CampaignRepository(EntityRepository):
     async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
         if "config_id" not in draft:
             return
-        uids = draft["terminal_list"] or await _of_configuration(connection, draft["config_id"])
-        if not uids:
+        given = draft["terminal_list"]
+        count = len(given) if given else await _count_of_configuration(connection, draft["config_id"])
+        if not count:
             raise BadParameter("terminal_list", say("no_terminal_with_configuration"))
-        waves = wave_numbers(len(uids), draft["waves"])
-        rows = [
-            item_row(Item(terminal_id=uid, wave=wave)) | {"campaign_id": record_id}
-            for uid, wave in zip(uids, waves, strict=True)
-        ]
-        for start in range(0, len(rows), _AT_ONCE):
-            await connection.execute(sa.insert(CAMPAIGN_TERMINAL), rows[start : start + _AT_ONCE])
+        waves = iter(wave_numbers(count, draft["waves"]))
+        pages = _pages_of(given) if given else _of_configuration(connection, draft["config_id"])
+        async for uids in pages:
+            rows = [
+                item_row(Item(terminal_id=uid, wave=wave)) | {"campaign_id": record_id}
+                for uid, wave in zip(uids, waves, strict=False)  # the last page ends first
+            ]
+            await connection.execute(sa.insert(CAMPAIGN_TERMINAL), rows)
 
 
 def item_row(item: Item) -> dict[str, Any]:
@@ -118,10 +121,12 @@ def item_row(item: Item) -> dict[str, Any]:
     }
 
 
+_STORED = tuple(name for name in item_row(Item(terminal_id="", wave=0)) if name != "state")
+
+
 def read_item(row: sa.RowMapping) -> Item:
     """The reverse of ``item_row``."""
-    kept = {name: row[name] for name in item_row(Item(terminal_id="", wave=0)) if name != "state"}
-    return Item(state=ItemState(row["state"]), **kept)
+    return Item(state=ItemState(row["state"]), **{name: row[name] for name in _STORED})
 
 
 def _require_same(name: str, value: Any, before: Row) -> None:
@@ -137,13 +142,19 @@ def _require_same(name: str, value: Any, before: Row) -> None:
 
 
 async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str], company: int) -> list[str]:
-    table, found = TERMINAL.table, dict[str, None]()
-    for key in keys:
-        number = as_id(key)
-        by_key = table.c.uid == str(key)
-        clause = by_key if number is None else sa.or_(by_key, table.c.id == number)
-        query = sa.select(table.c.uid).where(clause, table.c[TERMINAL.company] == company).order_by(by_key.desc())
-        uid = (await connection.execute(query.limit(1))).scalar()
+    """The uids of terminals that are given by uid or id; a text that reads as a number is taken for a uid first."""
+    texts = [storable(str(key)) for key in keys]
+    numbers = {key: number for key in keys if (number := as_id(key)) is not None}
+    table, mine = TERMINAL.table, TERMINAL.table.c[TERMINAL.company] == company
+    columns = sa.select(table.c.id, table.c.uid).where(mine)
+    by_uid = {row.uid for row in await connection.execute(columns.where(one_of(table.c.uid, texts)))}
+    by_id: dict[int, str] = {}
+    if numbers:
+        found_by_id = await connection.execute(columns.where(one_of(table.c.id, numbers.values())))
+        by_id = {row.id: row.uid for row in found_by_id}
+    found = dict[str, None]()
+    for key, text in zip(keys, texts, strict=True):
+        uid = text if text in by_uid else by_id.get(numbers.get(key, 0))
         if uid is None:
             raise BadParameter("terminal_list", say("no_terminal", terminal=shorten(key)))
         if uid in found:
@@ -152,7 +163,21 @@ async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str
     return list(found)
 
 
-async def _of_configuration(connection: AsyncConnection, config_id: int) -> list[str]:
+async def _count_of_configuration(connection: AsyncConnection, config_id: int) -> int:
     table = TERMINAL.table
-    query = sa.select(table.c.uid).where(table.c.config_id == config_id).order_by(table.c.id)
-    return list((await connection.execute(query)).scalars())
+    query = sa.select(sa.func.count()).select_from(table).where(table.c.config_id == config_id)
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def _of_configuration(connection: AsyncConnection, config_id: int) -> AsyncIterator[list[str]]:
+    """The uids of a configuration's terminals, the oldest first, some at a time: a fleet has a hundred thousand."""
+    table, last = TERMINAL.table, 0
+    query = sa.select(table.c.id, table.c.uid).where(table.c.config_id == config_id).order_by(table.c.id)
+    while found := (await connection.execute(query.where(table.c.id > last).limit(_AT_ONCE))).all():
+        last = found[-1].id
+        yield [row.uid for row in found]
+
+
+async def _pages_of(uids: Sequence[str]) -> AsyncIterator[Sequence[str]]:
+    for start in range(0, len(uids), _AT_ONCE):
+        yield uids[start : start + _AT_ONCE]

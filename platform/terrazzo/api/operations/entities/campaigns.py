@@ -16,8 +16,8 @@ from terrazzo.api.operations.entities.actions import Changed, EntityActions
 from terrazzo.api.operations.entities.types import given, key_type, take_key
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.campaign_item import ItemState
-from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.campaigns.item import ItemState
+from terrazzo.domain.campaigns.rollout import CampaignState
 from terrazzo.domain.record import record_of
 from terrazzo.metadata.definitions.registry import CAMPAIGN
 from terrazzo.times import format_spaced

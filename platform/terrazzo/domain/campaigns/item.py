@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -37,12 +38,19 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     unit: str
     version: str
-    retries: int
+    retries: int  # attempts after the first
     timeout_us: int  # from a sign of life of the upgrade to the report of the version
 
 
+def _nobody(_item: Item) -> None:
+    """Hears of no change."""
+
+
 class Item(msgspec.Struct, kw_only=True, eq=False):
-    """A terminal of a campaign. ``attempts``: upgrade commands so far; ``failures``: how many of them failed."""
+    """A terminal of a campaign. ``attempts``: upgrade commands so far; ``failures``: how many of them failed.
+
+    ``on_change`` is called after each change of what is stored of it.
+    """
 
     terminal_id: str
     wave: int
@@ -57,8 +65,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
     ended_us: int | None = None
     deadline_us: int | None = None
     came_back: bool = False  # reconnected since the command was sent: a power cut may have ended the upgrade
-    may_retry: bool = True  # False when the campaign was aborted
-    is_dirty: bool = False  # has changes that are not stored yet
+    on_change: Callable[[Item], None] = _nobody
 
     @property
     def is_waiting(self) -> bool:
@@ -74,7 +81,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         """Notes the command that was put into the journal for this terminal."""
         self.command_uid, self.came_back = command_uid, False
         self.attempts += 1
-        self.is_dirty = True
+        self.on_change(self)
 
     def on_step(self, command_uid: str, state: CommandState, reason: str, *, terms: Terms, now_us: int) -> None:
         """Its command has reached a new state in the journal."""
@@ -84,10 +91,11 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
             case CommandState.SENT if self.state is ItemState.PENDING:
                 self._move(ItemState.SENT, now_us)
             case CommandState.DELIVERED | CommandState.ANSWERED if self.deadline_us is None:
+                self.deadline_us = now_us + terms.timeout_us
                 if self.state is ItemState.PENDING:
                     self._move(ItemState.SENT, now_us)
-                self.deadline_us = now_us + terms.timeout_us
-                self.is_dirty = True
+                else:
+                    self.on_change(self)
             case CommandState.EXPIRED | CommandState.FAILED:
                 self.fail(reason, terms=terms, now_us=now_us)
 
@@ -95,12 +103,14 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         """The terminal has reported its version; an old one after a reconnect means that the upgrade was lost."""
         if self.state in ENDED:
             return
-        self.version, self.is_dirty = version[:64], True
+        self.version = version[:64]
         if version == terms.version:
             self.reason = "" if self.attempts else HAD_VERSION
             self._end(ItemState.DONE, now_us)
         elif self.state in UNDER_WAY and self.came_back:
             self.fail(CAME_BACK.format(version=version[:64]), terms=terms, now_us=now_us)
+        else:
+            self.on_change(self)
 
     def on_notice(self, notice: UpgradeNotice, *, terms: Terms, now_us: int) -> None:
         """The terminal has sent a notice about the upgrade (channel ``n``)."""
@@ -115,11 +125,12 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         """The terminal fetches the firmware file; its time limit starts again."""
         if not self.is_told:
             return
-        if self.state is not ItemState.DOWNLOADING:
+        self.deadline_us = now_us + terms.timeout_us
+        if self.state is ItemState.DOWNLOADING:
+            self.on_change(self)
+        else:
             self.sent_us = self.sent_us or now_us
             self._move(ItemState.DOWNLOADING, now_us)
-        self.deadline_us = now_us + terms.timeout_us
-        self.is_dirty = True
 
     def on_reconnect(self) -> None:
         """The terminal has connected again."""
@@ -134,8 +145,8 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
     def fail(self, reason: str, *, terms: Terms, now_us: int) -> None:
         """The attempt has failed: another one follows while ``terms`` allow one."""
         self.failures += 1
-        self.reason, self.is_dirty = reason[:255], True
-        if self.failures > terms.retries or not self.may_retry:
+        self.reason = reason[:255]
+        if self.failures > terms.retries:
             self._end(ItemState.FAILED, now_us)
         else:
             self._wait()
@@ -145,20 +156,28 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         self.reason = reason
         self._wait()
 
+    def explain(self, reason: str) -> None:
+        """Why nothing more comes of it, where nothing else was said before."""
+        if not self.reason:
+            self.reason = reason
+            self.on_change(self)
+
     def _wait(self) -> None:
         self.state, self.command_uid, self.deadline_us = ItemState.PENDING, "", None
         self.sent_us = self.downloading_us = None
-        self.is_dirty = True
+        self.on_change(self)
 
     def _move(self, state: ItemState, now_us: int) -> None:
-        self.state, self.is_dirty = state, True
+        self.state = state
         if state is ItemState.SENT:
             self.sent_us, self.reason = now_us, ""
         else:
             self.downloading_us = now_us
+        self.on_change(self)
 
     def _end(self, state: ItemState, now_us: int) -> None:
-        self.state, self.ended_us, self.deadline_us, self.is_dirty = state, now_us, None, True
+        self.state, self.ended_us, self.deadline_us = state, now_us, None
+        self.on_change(self)
 
 
 class UpgradeNotice(NamedTuple):

@@ -1,0 +1,1 @@
+"""Firmware campaigns: their terminals, waves and ends. Pure."""

@@ -36,7 +36,7 @@ from attacks.table import ATTACKS
 from bystander_results import Span
 from bystanders import Bystander, Waits
 from random_content import metrics_of
-from resident import children_of
+from resident import resident_bytes
 
 from postgresql_server import metadata_in, running_postgresql
 from running import Platform, answers, wait_for
@@ -161,8 +161,7 @@ class Memory:
     def now(self) -> float:
         """In MB; of the children what isn't shared. 0 when it has ended."""
         with suppress(psutil.Error):
-            children = [child.memory_info() for child in children_of(self._process)]
-            return (self._process.memory_info().rss + sum(each.rss - each.shared for each in children)) / MIB
+            return resident_bytes(self._process) / MIB
         return 0.0
 
     def stop(self) -> float:

@@ -35,7 +35,7 @@ from attacks.attack import GATEWAY
 from attacks.company import Company
 from attacks.mqtt_peer import PUBACK, MqttPeer, connected
 from random_content import Metrics, metrics_of
-from resident import children_of
+from resident import resident_bytes
 
 from running import PASSWORD, Platform
 
@@ -153,8 +153,7 @@ class Soak:
 
     def _read(self, metrics: Metrics) -> Reading:
         process, at_s = self._process, time.monotonic() - self._began_s
-        own = process.memory_info().rss
-        size = own + sum(each.memory_info().rss for each in children_of(process))
+        own, size = process.memory_info().rss, resident_bytes(process)
         tasks, where = metrics["terrazzo_loop_tasks", ""], where_it_is(metrics, own / 1e6)
         return Reading(at_s, size / 1e6, process.num_fds(), process.num_threads(), tasks, where)
 

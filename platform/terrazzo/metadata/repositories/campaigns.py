@@ -145,13 +145,15 @@ async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str
     """The uids of terminals that are given by uid or id; a text that reads as a number is taken for a uid first."""
     texts = [storable(str(key)) for key in keys]
     numbers = {key: number for key in keys if (number := as_id(key)) is not None}
-    table, mine = TERMINAL.table, TERMINAL.table.c[TERMINAL.company] == company
-    columns = sa.select(table.c.id, table.c.uid).where(mine)
-    by_uid = {row.uid for row in await connection.execute(columns.where(one_of(table.c.uid, texts)))}
-    by_id: dict[int, str] = {}
-    if numbers:
-        found_by_id = await connection.execute(columns.where(one_of(table.c.id, numbers.values())))
-        by_id = {row.id: row.uid for row in found_by_id}
+    table = TERMINAL.table
+    query = sa.select(table.c.id, table.c.uid, table.c[TERMINAL.company].label("company_id"))
+
+    async def mine(clause: sa.ColumnElement[bool]) -> list[Any]:
+        # the company's in a condition, too, would have SQLite read all of its terminals
+        return [row for row in await connection.execute(query.where(clause)) if row.company_id == company]
+
+    by_uid = {row.uid for row in await mine(one_of(table.c.uid, texts))}
+    by_id = {row.id: row.uid for row in await mine(one_of(table.c.id, numbers.values()))} if numbers else {}
     found = dict[str, None]()
     for key, text in zip(keys, texts, strict=True):
         uid = text if text in by_uid else by_id.get(numbers.get(key, 0))

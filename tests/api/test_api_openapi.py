@@ -164,7 +164,7 @@ async def test_it_is_served_without_a_token_and_only_once(rig: Rig, document: di
         assert json.loads(await response.read()) == document
 
 
-async def test_it_names_the_configured_prefixes(document: dict[str, Any]) -> None:
+def test_it_names_the_configured_prefixes(document: dict[str, Any]) -> None:
     moved = build_document(prefixes={"grid_base": "/elsewhere"})
     assert "/elsewhere/api/v1/grid/getLastItem" in moved["paths"]
     assert "/grid/api/v1/grid/getLastItem" not in moved["paths"]

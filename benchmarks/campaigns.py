@@ -9,6 +9,7 @@ time between two looks, 10 ms apart, at the most since the platform started.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import tempfile
@@ -84,12 +85,20 @@ class Campaign:
 
         wait_for(looks, what, timeout_s=PATIENCE_S)
 
-    def told(self) -> bool:
-        """Whether all of its terminals that wait know that it was aborted: the last two hundred do."""
-        asked = {"uid": self.uid, "state": "pending", "page_size": 100}
-        pages = self._company.call("get_campaign_terminal_list", **asked)["total_pages"]
-        found = [self._company.call("get_campaign_terminal_list", page_index=pages - n, **asked) for n in (0, 1)]
-        return all(each["reason"] for page in found for each in page["data"])
+    def is_told(self, commands: int) -> bool:
+        """Whether the first terminal that waits, behind so many that have commands, knows that it was aborted.
+
+        They are told from the last to the first.
+        """
+        for page in itertools.count(commands // 100):
+            asked = {"uid": self.uid, "state": "pending", "page_size": 100, "page_index": page}
+            waiting = self._company.call("get_campaign_terminal_list", **asked)["data"]
+            if not waiting:
+                return True
+            for row in waiting:
+                if not row["command_uid"]:
+                    return bool(row["reason"])
+        raise AssertionError("pages end")
 
 
 def measure(terminals: int, commands: int) -> dict[str, float]:
@@ -126,7 +135,7 @@ def measure(terminals: int, commands: int) -> dict[str, float]:
                 campaign.waits_until(lambda count: count >= commands + 100, "more commands are given")
             with timed("aborted, s"):
                 campaign.become("abort_campaign")
-                wait_for(campaign.told, "all know", timeout_s=PATIENCE_S)
+                wait_for(lambda: campaign.is_told(commands), "all know", timeout_s=PATIENCE_S)
             found |= _at_most("after a start", platform, pings)
     return found
 

@@ -12,8 +12,8 @@ import pytest
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.sealing import Rule
+from terrazzo_adapters.segment_process.chunk import Chunk
 from terrazzo_adapters.segments import Packing, encode, rollups
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,10 @@ from terrazzo.config.sections import load_config
 from terrazzo.ports.store import Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import RocksStore, reads
 from terrazzo_adapters.rocksdb import sealing as sealing_module
-from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.extents import extents_up
 from terrazzo_adapters.rocksdb.sealing import Job, Rule, next_job, next_merge
+from terrazzo_adapters.segment_process.chunk import Chunk
 from waiting import until
 
 HOUR = 3_600_000_000
@@ -377,3 +379,9 @@ async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path, monkeyp
     assert not store._sealer.stats.short_of_disk
     assert kinds(store)["s"] == 1
     await store.close()
+
+
+def test_the_process_that_makes_segments_loads_no_store() -> None:
+    program = "import sys, terrazzo_adapters.segment_process.encode_process; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True).stdout
+    assert not {"rocksdict", "asyncio", "ssl", "sqlalchemy"} & set(loaded.split())

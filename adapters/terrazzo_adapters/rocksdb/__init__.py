@@ -16,7 +16,7 @@ charts   columns: built from records, and read for charts
 queries  the port's queries, on asyncio
 sealing  what is to be sealed, and the commit that does it
 sweep    a look at all series for it
-encoder  the process that makes segments (``encode_process.py``), asked
+encoder  the process that makes segments (``segment_process``), asked
 sealer   the task that seals in the background
 verify   reads all segments, for doctor
 store    ``RocksStore``: the port

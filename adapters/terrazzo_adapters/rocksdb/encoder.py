@@ -12,10 +12,10 @@ from typing import IO
 
 import msgspec
 
-from terrazzo_adapters.rocksdb.chunk import Chunk
-from terrazzo_adapters.rocksdb.encode_process import Answer, Request
+from terrazzo_adapters.segment_process.chunk import Chunk
+from terrazzo_adapters.segment_process.encode_process import Answer, Request
 
-_COMMAND = (sys.executable, "-I", "-m", "terrazzo_adapters.rocksdb.encode_process")
+_COMMAND = (sys.executable, "-I", "-m", "terrazzo_adapters.segment_process.encode_process")
 
 _PIPE_BYTES = 1 << 20  # a request in few pieces: each wakes up the other side
 

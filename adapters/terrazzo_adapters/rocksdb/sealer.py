@@ -16,7 +16,6 @@ import msgspec
 from rocksdict import Snapshot
 
 from terrazzo.sparse_log import SparseLog
-from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.keys import part_key, record_key
@@ -31,6 +30,7 @@ from terrazzo_adapters.rocksdb.sealing import (
     seal,
 )
 from terrazzo_adapters.rocksdb.sweep import Found, Sweep
+from terrazzo_adapters.segment_process.chunk import Chunk
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,7 +17,6 @@ from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.batch import SeriesHour, put_count
 from terrazzo_adapters.rocksdb.blocks import OrderedBody, Piece
-from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up, mark_of
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
@@ -29,6 +28,7 @@ from terrazzo_adapters.rocksdb.keys import (
     segment_key,
     tally_key,
 )
+from terrazzo_adapters.segment_process.chunk import Chunk
 
 BLOCK_RECORDS = 4_096
 _BLOCK_BYTES = 4 << 20

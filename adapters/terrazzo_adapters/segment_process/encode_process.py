@@ -13,7 +13,7 @@ import sys
 
 import msgspec
 
-from terrazzo_adapters.rocksdb.chunk import Chunk
+from terrazzo_adapters.segment_process.chunk import Chunk
 
 MOST_MEMORY_BYTES = 2 << 30
 

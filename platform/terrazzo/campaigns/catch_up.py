@@ -9,7 +9,6 @@ from terrazzo.campaigns.terminal_records import CampaignTerminalRecords
 from terrazzo.campaigns.terminal_reports import reported_version
 from terrazzo.database.port import Row
 from terrazzo.domain.campaigns.rollout import Rollout
-from terrazzo.domain.command import CommandState
 from terrazzo.domain.payload import Reject, decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in, uid_of
@@ -62,7 +61,7 @@ class CatchUp:
         if self._commands:
             rows = await self._records.commands(self._commands[-_AT_ONCE:])
             for row in rows:
-                self._apply(row)
+                self._rollout.on_journaled(row, self._clock())
             if rows:
                 await self._read_notices(rows)
             del self._commands[-_AT_ONCE:]
@@ -74,10 +73,6 @@ class CatchUp:
                 item.on_version(terms.version, terms=terms, now_us=self._clock())
         del self._terminals[-_AT_ONCE:]
         return not self._terminals
-
-    def _apply(self, row: Row) -> None:
-        item, state = self._rollout.items[row["terminal_id"]], CommandState(row["state"])
-        item.on_step(row["uid"], state, row["reason"], terms=self._rollout.terms, now_us=self._clock())
 
     async def _read_notices(self, commands: Sequence[Row]) -> None:
         """Applies notices on ``n`` since the commands; compared by the records' own times, the store has no others."""

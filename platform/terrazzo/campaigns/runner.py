@@ -29,7 +29,6 @@ from terrazzo.domain.command import (
     CAMPAIGN_ABORTED,
     CAMPAIGN_PAUSED,
     CommandRequest,
-    CommandState,
     CommandStep,
 )
 from terrazzo.domain.command_payload import Firmware
@@ -306,10 +305,6 @@ class CampaignRunner:
             clock=self._clock,
         )
 
-    def _apply(self, rollout: Rollout, row: Row) -> None:
-        item = rollout.items[row["terminal_id"]]
-        item.on_step(row["uid"], CommandState(row["state"]), row["reason"], terms=rollout.terms, now_us=self._clock())
-
     def _follow(self, rollout: Rollout, row: Row) -> None:
         """Takes over a changed record: terms, limits, and the state, with which commands may have to be recalled."""
         rollout.terms, rollout.limits = terms_of(row), limits_of(row)
@@ -417,7 +412,7 @@ class CampaignRunner:
         """A command was journaled; ``row``: its record."""
         try:
             item.give(row["uid"])
-            self._apply(rollout, row)
+            rollout.on_journaled(row, self._clock())
         except Exception as error:  # noqa: BLE001 - as above
             self._rest_item(rollout, item, error)
         else:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Any
 
 import msgspec
 
 from terrazzo.domain.campaigns.item import TOO_MANY_FAILED, Item, ItemState, Terms
 from terrazzo.domain.campaigns.places import ItemPlaces
+from terrazzo.domain.command import CommandState
 
 
 class CampaignState(Enum):
@@ -97,6 +99,11 @@ class Rollout:
     @terms.setter
     def terms(self, terms: Terms) -> None:
         self._terms = terms
+
+    def on_journaled(self, command: Mapping[str, Any], now_us: int) -> None:
+        """Applies where a terminal's command stands in the journal: ``uid``, ``terminal_id``, ``state``, ``reason``."""
+        item, state = self.items[command["terminal_id"]], CommandState(command["state"])
+        item.on_step(command["uid"], state, command["reason"], terms=self.terms, now_us=now_us)
 
     def verdict(self) -> RolloutVerdict | None:
         """How a running campaign ends now: aborted at its limits, done when all terminals ended; None if it goes on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -68,3 +69,17 @@ def test_no_registry_address_is_committed() -> None:
         if needle in (ROOT / name).read_text(encoding="utf-8", errors="ignore")
     ]
     assert found == []
+
+
+def test_no_benchmark_hides_a_folder_of_tests_that_is_imported_by_its_name() -> None:
+    """On a path with both, a module wins over a folder without ``__init__.py``, wherever it stands."""
+    benchmarks = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    imported = {
+        name.partition(".")[0]
+        for path in [*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+        for name in re.findall(r"^\s*(?:from|import) (\w+\.\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    hidden = {name for name in imported & folders & benchmarks if not (ROOT / "tests" / name / "__init__.py").exists()}
+    assert imported & folders, "it sees what is imported"
+    assert hidden == set()

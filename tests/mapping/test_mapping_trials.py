@@ -61,6 +61,21 @@ async def test_a_trial_that_takes_long_does_not_hold_the_loop():
     assert longest_s < 0.04, "the answer is read; in the loop it took half a second"
 
 
+async def test_a_long_answer_is_read_in_turns():
+    """Seven megabytes in one go were 56 ms of the event loop."""
+    rows = [[f"V{number}", "", "", "STA", "t1.a", ""] for number in range(60)]
+    waiting = asyncio.ensure_future(
+        MappingTrials().run(1, request(rows, {"a": "x" * 4_000}, {"a": "y" * 4_000}, count=14))
+    )
+    longest_s = 0.0
+    while not waiting.done():
+        started_s = time.thread_time()
+        await asyncio.sleep(0.001)
+        longest_s = max(longest_s, time.thread_time() - started_s)
+    assert len((await waiting).records) == 28
+    assert longest_s < 0.02
+
+
 async def test_a_trial_beyond_its_time_is_refused(monkeypatch):
     with pytest.raises(BadParameter, match="takes more than 4 s of a processor"):
         await MappingTrials().run(1, request(long_rows(400), {"a": 1}, {"a": 2}, count=20_000))

@@ -61,13 +61,26 @@ async def test_what_no_task_does_is_told_by_the_parts(watch: LoopWatch, caplog: 
     assert r"bytes from pump-7\n: hold_up" in caplog.text
 
 
+async def test_a_longer_delay_than_any_before_is_told_however_short_after_them(
+    watch: LoopWatch, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.WARNING):
+        for number in range(1, 4):
+            hold_up(2 * HELD_S)
+            await until(lambda number=number: watch.held == number, "a delay is counted")
+        hold_up(12 * HELD_S)
+        await until(lambda: watch.held == 4, "the longest is counted")
+    told = [line for line in caplog.messages if "the event loop was held for" in line]
+    assert any(watch.longest_s * 1_000 - 1 < float(line.split()[6]) for line in told)
+
+
 async def test_a_process_that_was_not_run_does_not_blame_what_the_loop_happened_to_do():
     command = [sys.executable, "-c", _STOPS_ITSELF]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
     try:
         assert process.stdout is not None
         assert process.stderr is not None
-        for _ in range(20):  # whether the beat or the look comes first after it is a matter of luck
+        for _ in range(100):  # whether the beat or the look comes first after it is a matter of luck
             await process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(4 * HELD_S)

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -46,11 +46,10 @@ class PlantingSupervisor(Supervisor):
         super().__init__(on_stop=on_stop)
         self._cut: dict[str, asyncio.Event] = {}
         self._failing: set[str] = set()
-        self.planted_s: dict[str, float] = {}  # when, as time.monotonic
+        self.raised_s: dict[str, float] = {}  # when last, as time.monotonic
 
     def plant(self, name: str, *, for_good: bool = False) -> None:
         """Has a task fail once, or each time that it starts until ``heal``."""
-        self.planted_s[name] = time.monotonic()
         if for_good:
             self._failing.add(name)
         self._cut[name].set()
@@ -63,7 +62,7 @@ class PlantingSupervisor(Supervisor):
         """The work, until it ends or is cut short."""
         cut = self._cut[task.name] = asyncio.Event()
         if task.name in self._failing:
-            raise Planted
+            self._raise(task.name)
         work = asyncio.ensure_future(super().run_once(task))
         cutting = asyncio.ensure_future(cut.wait())
         try:
@@ -74,8 +73,12 @@ class PlantingSupervisor(Supervisor):
                 work.cancel()
                 await asyncio.wait({work})
         if cut.is_set():
-            raise Planted
+            self._raise(task.name)
         await work
+
+    def _raise(self, name: str) -> NoReturn:
+        self.raised_s[name] = time.monotonic()
+        raise Planted
 
 
 class Receiver:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo.bulk.lookahead import Lookahead
 from terrazzo.csv_text import bare_text
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import Steps, at_once
@@ -50,12 +51,13 @@ def read_upload(data: bytes) -> UploadedRows:
     Raises:
         BadParameter: it can't be read at all.
     """
-    return read_text(at_once(decoded(data)))
+    return read_text(*at_once(decoded(data)))
 
 
-def read_text(text: str) -> UploadedRows:
-    """The rows of a text: CSV, JSON or JSON lines. Raises as ``read_upload``."""
-    start = text.lstrip()[:1]
+def read_text(*pieces: str) -> UploadedRows:
+    """The rows of a text in pieces: CSV, JSON or JSON lines. Raises as ``read_upload``."""
+    text = Lookahead(pieces)
+    start = text.fill(_ROW_CHARACTERS).lstrip()[:1]
     if start == "[":
         return UploadedRows(None, _json_array(text))
     if start == "{":
@@ -68,8 +70,10 @@ def read_objects(objects: list[dict[str, Any]]) -> UploadedRows:
     return UploadedRows(None, _numbered(objects))
 
 
-def decoded(data: bytes | bytearray) -> Steps[str]:
+def decoded(data: bytes | bytearray) -> Steps[list[str]]:
     """Text in UTF-8, or in UTF-16 with a byte order mark, which spreadsheet programs call "Unicode text"; in steps.
+
+    Stays in pieces: to put tens of megabytes together takes tens of milliseconds in one go.
 
     Raises:
         BadParameter: it is neither.
@@ -85,7 +89,7 @@ def decoded(data: bytes | bytearray) -> Steps[str]:
         except UnicodeDecodeError as error:
             raise BadParameter("rows", say("file_not_utf8", byte=begun + error.start)) from None
         yield
-    return "".join(texts)
+    return texts
 
 
 def _numbered(objects: list[dict[str, Any]]) -> Iterator[SourceRow]:
@@ -94,18 +98,15 @@ def _numbered(objects: list[dict[str, Any]]) -> Iterator[SourceRow]:
     return (_json_row(number, values) for number, values in enumerate(objects, 1))
 
 
-def _json_array(text: str) -> Iterator[SourceRow]:
+def _json_array(text: Lookahead) -> Iterator[SourceRow]:
     """The objects of an array one by one: none is read before the one in front of it was taken."""
     scan, decoder = json.JSONDecoder().raw_decode, msgspec.json.Decoder(dict[str, Any])
-    stretch, at, begun = "", 0, text.index("[") + 1  # a stretch of the text, a place in it, where the next one begins
+    text.at = text.stretch.index("[") + 1
     for number in count(1):
-        if len(stretch) - at < _ROW_CHARACTERS and begun < len(text):
-            rest = stretch[at:]
-            stretch, at = rest + text[begun : begun + 2 * _ROW_CHARACTERS], 0
-            begun += len(stretch) - len(rest)
-        at = _skip(stretch, at)
+        stretch = text.fill(2 * _ROW_CHARACTERS)
+        at = _skip(stretch, text.at)
         if stretch[at : at + 1] == "]" and number == 1:
-            return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
+            return _check_end(text, at + 1)
         if number > MOST_ROWS:
             raise BadParameter("rows", say("too_many_rows", most=MOST_ROWS))
         try:
@@ -116,10 +117,10 @@ def _json_array(text: str) -> Iterator[SourceRow]:
         yield _json_row(number, values)
         at = _skip(stretch, end)
         if stretch[at : at + 1] == "]":
-            return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
+            return _check_end(text, at + 1)
         if stretch[at : at + 1] != ",":
             raise BadParameter("rows", say("json_array_broken", object=number))
-        at += 1
+        text.at = at + 1
 
 
 def _skip(text: str, at: int) -> int:
@@ -127,8 +128,9 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _check_end(rest: str) -> None:
-    if rest.strip():
+def _check_end(text: Lookahead, at: int) -> None:
+    text.at = at
+    if text.fill(_ROW_CHARACTERS)[text.at :].strip():
         raise BadParameter("rows", say("json_goes_on"))
 
 
@@ -143,18 +145,19 @@ def _in_words(error: Exception) -> Exception | str:
     return say("nested_too_deeply") if isinstance(error, RecursionError) else error
 
 
-def _lines(text: str) -> Iterator[str]:
+def _lines(text: Lookahead) -> Iterator[str]:
     """The lines of a text, made one by one; of one that is too long no more than shows it."""
-    at = 0
-    while at < len(text):
-        most = at + _ROW_CHARACTERS + 1
-        feed = text.find("\n", at, most)
-        end = most if feed < 0 else feed + 1
-        yield text[at:end]
-        at = end
+    while True:
+        stretch = text.fill(_ROW_CHARACTERS + 1)
+        at, most = text.at, text.at + _ROW_CHARACTERS + 1
+        if at == len(stretch):
+            return
+        feed = stretch.find("\n", at, most)
+        text.at = min(most, len(stretch)) if feed < 0 else feed + 1
+        yield stretch[at : text.at]
 
 
-def _json_lines(text: str) -> Iterator[SourceRow]:
+def _json_lines(text: Lookahead) -> Iterator[SourceRow]:
     decoder = msgspec.json.Decoder(dict[str, Any])
     for number, line in enumerate(_lines(text), 1):
         if not line.strip():
@@ -176,19 +179,19 @@ def _json_row(number: int, values: dict[str, Any]) -> SourceRow:
     return SourceRow(number, values)
 
 
-def _read_csv(text: str) -> UploadedRows:
-    text = text.removeprefix("\ufeff")
-    first = text[:_ROW_CHARACTERS].partition("\n")[0]
-    begins = skipped = 0
+def _read_csv(text: Lookahead) -> UploadedRows:
+    text.at = int(text.stretch.startswith("\ufeff"))
+    first = text.stretch[text.at : text.at + _ROW_CHARACTERS].partition("\n")[0]
+    skipped = 0
     if first.lower().startswith(_SEPARATOR_LINE):
         delimiter = first.rstrip("\r")[len(_SEPARATOR_LINE) :] or ","
-        begins, skipped = len(first) + 1, 1
+        text.at, skipped = text.at + len(first) + 1, 1
     else:
         delimiter = max(_DELIMITERS, key=first.count)
     if len(delimiter) != 1:
         raise BadParameter("rows", say("expected_separator", got=delimiter[:10]))
     csv.field_size_limit(MOST_CELL_CHARACTERS)
-    lines = _BoundedLines(text, delimiter, begins)
+    lines = _BoundedLines(text, delimiter)
     cells = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(next(_rows(cells, lines, 1 + skipped), (0, []))[1])
     return UploadedRows(header, _csv_rows(header, _rows(cells, lines, 2 + skipped)))
@@ -232,10 +235,8 @@ class _BoundedLines:
     Raises ``csv.Error`` from ``next`` when a row gets longer than one step of reading may take.
     """
 
-    def __init__(self, text: str, delimiter: str, at: int = 0) -> None:
-        """``at``: where the first line begins."""
+    def __init__(self, text: Lookahead, delimiter: str) -> None:
         self._text = text
-        self._at = at
         self._delimiter = delimiter
         self._characters = self._delimiters = 0
 
@@ -256,15 +257,16 @@ class _BoundedLines:
 
     def _read_line(self) -> str:
         """The next line with its end, LF, CR LF or CR; of one that is too long no more than shows it."""
-        text, at = self._text, self._at
+        stretch = self._text.fill(_ROW_CHARACTERS + 2)
+        at = self._text.at
         most = at + _ROW_CHARACTERS + 1
-        feed = text.find("\n", at, most)
+        feed = stretch.find("\n", at, most)
         end = most if feed < 0 else feed + 1
-        carriage = text.find("\r", at, end)
-        if 0 <= carriage < end - 2 or (carriage >= 0 and text[carriage + 1 : carriage + 2] != "\n"):
+        carriage = stretch.find("\r", at, end)
+        if 0 <= carriage < end - 2 or (carriage >= 0 and stretch[carriage + 1 : carriage + 2] != "\n"):
             end = carriage + 1
-        self._at = end
-        return text[at:end]
+        self._text.at = min(end, len(stretch))
+        return stretch[at:end]
 
     def end_row(self) -> None:
         """The next line begins a row."""

@@ -1,11 +1,12 @@
 """A mapping tried in a process of its own: what rows and payloads cost, they cost nobody else's time and memory.
 
-``python -m terrazzo.mapping.trial_process`` reads a ``TrialRequest`` from its standard input and writes a
-``TrialAnswer``, both as JSON. The system ends it beyond its share of time and memory.
+``python -m terrazzo.mapping.trial_process`` reads a ``TrialRequest`` from its standard input as JSON and
+writes what ``read_answer`` reads. The system ends it beyond its share of time and memory.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import sys
@@ -14,9 +15,13 @@ from typing import Any
 import msgspec
 
 from terrazzo.domain.payload import Reject
+from terrazzo.errors import BadParameter
+from terrazzo.expressions.functions import Value
+from terrazzo.loop_pauses import Steps
 from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.dry_run import Sample, Trial, try_mapping
-from terrazzo.reasons import Reason, reason_of, say, told_by
+from terrazzo.mapping.effects import EventRaised
+from terrazzo.reasons import Reason, reason_of, retold, say, told_by
 
 MOST_CPU_S = 4
 MOST_MEMORY_BYTES = 768 * 2**20
@@ -33,26 +38,55 @@ class TrialRequest(msgspec.Struct):
 
 
 class TrialAnswer(msgspec.Struct):
-    """What the samples made, or what is wrong: with the rows (``script``) or with a sample (``payloads``)."""
+    """What is wrong: with the rows (``script``) or with a sample (``payloads``). Else how many lines follow of what."""
 
-    trial: Trial | None = None
+    records: int = 0
+    events: int = 0
+    variables: dict[str, Value] = {}
+    sources: list[int] = []
     at_fault: str = ""
     reason: str = ""
     told: Reason | msgspec.UnsetType = msgspec.UNSET  # the reason as code and parameters
 
 
+_head = msgspec.json.Decoder(TrialAnswer).decode
+_record = msgspec.json.Decoder(tuple[int, dict[str, Value]]).decode
+_event = msgspec.json.Decoder(EventRaised).decode
+
+
 def answer(request: TrialRequest) -> bytes:
-    """The answer to a request, as JSON."""
+    """The answer to a request: a ``TrialAnswer`` as JSON, and a line for each record and event."""
     try:
         trial = try_mapping(request.rows, request.terminals, request.samples, request.limits)
     except Reject as error:
         return _refused("payloads", told_by(error))
     except ValueError as error:
         return _refused("script", told_by(error))
-    encoded = msgspec.json.encode(TrialAnswer(trial))
+    head = TrialAnswer(len(trial.records), len(trial.events), trial.variables, trial.sources)
+    encoded = msgspec.json.Encoder().encode_lines([head, *trial.records, *trial.events])
     if len(encoded) <= MOST_ANSWER_BYTES:
         return encoded
     return _refused("payloads", say("trial_makes_too_much", bytes=len(encoded), most=MOST_ANSWER_BYTES))
+
+
+def read_answer(encoded: bytes) -> Steps[Trial]:
+    """What ``answer`` has found, read in steps.
+
+    Raises:
+        BadParameter: ``script`` or ``payloads`` is wrong.
+    """
+    lines = io.BytesIO(encoded)
+    head = _head(lines.readline())
+    if head.at_fault:
+        raise BadParameter(head.at_fault, retold(head.reason, head.told))
+    trial = Trial([], [], head.variables, head.sources)
+    for _ in range(head.records):
+        trial.records.append(_record(lines.readline()))
+        yield
+    for _ in range(head.events):
+        trial.events.append(_event(lines.readline()))
+        yield
+    return trial
 
 
 def _refused(at_fault: str, reason: str) -> bytes:

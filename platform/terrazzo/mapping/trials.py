@@ -11,22 +11,21 @@ import msgspec
 
 from terrazzo.company_turns import CompanyTurns
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import at_once, in_turns
 from terrazzo.mapping.dry_run import Trial
 from terrazzo.mapping.trial_process import (
     MOST_CPU_S,
     MOST_MEMORY_BYTES,
-    TrialAnswer,
     TrialRequest,
     answer,
+    read_answer,
 )
-from terrazzo.reasons import retold
 
 _SMALL_SCRIPT, _SMALL_PAYLOADS, _SMALL_RUNS = 1_500, 8_000, 200
 """Of a trial that takes a millisecond or two: bytes of its rows and its samples, and rows times samples."""
 
 _AT_ONCE = 2
 _MOST_S = 20.0  # beside others, and with the start of the process
-_decode = msgspec.json.Decoder(TrialAnswer).decode
 
 
 class MappingTrials:
@@ -51,15 +50,13 @@ class MappingTrials:
         rows, samples = msgspec.json.encode(request.rows), msgspec.json.encode(request.samples)
         runs = len(request.samples) * (len(request.rows) if isinstance(request.rows, list) else 0)
         if len(rows) <= _SMALL_SCRIPT and len(samples) <= _SMALL_PAYLOADS and runs <= _SMALL_RUNS:
-            found = _decode(answer(request))
-        else:
-            async with self._turns.turn(company_id):
-                found = await self._run_apart(msgspec.json.encode(request))
-        if found.trial is None:
-            raise BadParameter(found.at_fault, retold(found.reason, found.told))
-        return found.trial
+            return at_once(read_answer(answer(request)))
+        async with self._turns.turn(company_id):
+            parts = {"rows": msgspec.Raw(rows), "samples": msgspec.Raw(samples)}
+            encoded = msgspec.json.encode(msgspec.structs.asdict(request) | parts)
+            return await in_turns(read_answer(await self._run_apart(encoded)))
 
-    async def _run_apart(self, request: bytes) -> TrialAnswer:
+    async def _run_apart(self, request: bytes) -> bytes:
         child, out = _Child(), b""
         try:
             async with asyncio.timeout(_MOST_S):
@@ -70,8 +67,8 @@ class MappingTrials:
             child.give_up()
         if not out:
             most = f"{MOST_CPU_S} s of a processor, or {MOST_MEMORY_BYTES >> 20} MiB of memory"
-            return TrialAnswer(at_fault="script", reason=f"with these payloads it takes more than {most}")
-        return _decode(out)
+            raise BadParameter("script", f"with these payloads it takes more than {most}")
+        return out
 
 
 class _Child:

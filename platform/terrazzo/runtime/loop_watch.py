@@ -36,6 +36,7 @@ _LOOK_S = 0.001  # the least between two looks of the thread, which come when th
 _REST_S = 0.05  # between two beats while there is next to nothing to do: each wakes the processor
 _RESTS_AFTER = 50  # beats with no more processor time than this in between: what may hold the loop wakes it
 _IDLE_S = 0.005
+_RECORD = 1.25  # times the longest that was told: is told at once, however many were told just before
 _FRAMES = 8  # innermost ones that are told
 _NOT_RUN = "nothing of its own: the process was not run (stopped, or its machine was)"
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -85,6 +86,7 @@ class LoopWatch(Collector):
         self._running = threading.Lock()  # is held until the watch is stopped: the cheapest thing to wait for
         self._thread: threading.Thread | None = None
         self._sparse_log = SparseLog(_log)
+        self._told_s = self._told_cpu_s = 0.0  # the longest that was told
 
     def start(self) -> None:
         """Begins to watch the running loop."""
@@ -153,12 +155,15 @@ class LoopWatch(Collector):
     def _tell(self, delay_s: float, cpu_s: float) -> None:
         self.held += 1
         self.longest_s = max(self.longest_s, delay_s)
+        is_record = delay_s > _RECORD * self._told_s or cpu_s > _RECORD * self._told_cpu_s
         due_s, seen = self._seen
         by = seen if seen and due_s == self._due_s else "what held the interpreter too: it could not be looked at"
         if self._collected_s > delay_s / 2:
             by = f"the garbage collector ({self._collected_s * 1_000:.0f} ms), at {by}"
         told = "the event loop was held for %.0f ms (%.0f ms of processor time) by %s"
-        self._sparse_log.warning(told, delay_s * 1_000, cpu_s * 1_000, by)
+        (_log if is_record else self._sparse_log).warning(told, delay_s * 1_000, cpu_s * 1_000, by)
+        if is_record:
+            self._told_s, self._told_cpu_s = max(delay_s, self._told_s), max(cpu_s, self._told_cpu_s)
 
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         """The thread: looks once at each beat as it gets overdue, and has beats come often when the loop is at work."""

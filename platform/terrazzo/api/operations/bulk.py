@@ -116,7 +116,7 @@ class BulkOperations(msgspec.Struct, frozen=True):
         async with services.imports.turn(company_id):
             with services.memory.holding("imports", company_id) as holding:
                 data = await request.read(lambda size: holding.grow(_FILE_COPIES * size))
-                rows = read_text(await in_turns(decoded(data)))
+                rows = read_text(*await in_turns(decoded(data)))
                 importer = self._importer(services, actor, request.options, request.on_progress)
                 return await importer.run(rows, holding.grow)
 

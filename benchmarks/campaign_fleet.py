@@ -1,9 +1,9 @@
 """A firmware campaign over a fleet that is not there: how long its steps take, and how long they hold the event loop.
 
-``python benchmarks/campaigns.py [--terminals N] [--commands N] [--json FILE]``: imports terminals that never connect,
-makes a campaign over all of them, starts it until so many have their commands, pauses, resumes and aborts it, and
-starts the platform again in between. Meanwhile somebody else pings. Seconds, and milliseconds of the loop's processor
-time between two looks, 10 ms apart, at the most since the platform started.
+``python benchmarks/campaign_fleet.py [--terminals N] [--commands N] [--json FILE]``: imports terminals that never
+connect, makes a campaign over all of them, starts it until so many have their commands, pauses, resumes and aborts
+it, and starts the platform again in between. Meanwhile somebody else pings. Seconds, and milliseconds of the loop's
+processor time between two looks, 10 ms apart, at the most since the platform started.
 """
 
 from __future__ import annotations

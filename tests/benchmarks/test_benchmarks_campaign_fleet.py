@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "campaigns.py"
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "campaign_fleet.py"
 STEPS = ("import", "made", "100 commands", "paused and taken back", "goes on after a start", "aborted")
 MOST = ("loop, ms", "ping p99, ms", "ping at the most, ms", "memory, MB")
 

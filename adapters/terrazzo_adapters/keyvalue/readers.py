@@ -11,6 +11,7 @@ from traceback import clear_frames
 from typing import Any, NamedTuple, TypeVar
 
 from terrazzo.errors import Throttled
+from terrazzo.short_turns import computing
 
 T = TypeVar("T")
 
@@ -181,7 +182,9 @@ class Readers:
             return None
         _under_way.answer = query.answer
         try:
-            return _Answer(query.answer, query.work(), None)
+            with computing:
+                found = query.work()
+            return _Answer(query.answer, found, None)
         except Unwanted:
             return None
         except StopIteration as error:  # which a future doesn't take: whoever asked would wait for ever

@@ -19,6 +19,7 @@ from rocksdict import Snapshot
 from terrazzo.ports import at_work
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable, Whose
 from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo.short_turns import ComputingThreads
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES
 from terrazzo_adapters.keyvalue.readers import Readers
 from terrazzo_adapters.rocksdb import reads
@@ -62,7 +63,7 @@ class RocksStore(Queries):
         self._writer = writer
         self._row_turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()  # by company
         self._readers = Readers("rocksdb-read", threads=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING)
-        self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
+        self._maker = ComputingThreads(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
         self._memory: dict[str, int] = {}
         self._closed = False

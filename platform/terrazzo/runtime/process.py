@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -17,14 +16,13 @@ from terrazzo.errors import Unavailable
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.runtime.serve import ListenAddresses, Platform
 from terrazzo.runtime.service_notify import ServiceManager
+from terrazzo.short_turns import ComputingThreads
 
 _log = logging.getLogger(__name__)
 
 _GC_AFTER = (30_000, 0, 1_500)
 """Objects between two collections: a batch's thousands of records end by themselves. What is looked at in one go, which
 holds the loop, is what has come since the last or the last two; all that there is once in 90,000,000."""
-
-_SWITCH_S = 0.001
 
 RELOADED_KEYS = ("http.tls_cert", "http.tls_key", "mqtt.tls_cert", "mqtt.tls_key", "mqtt.tls_client_ca")
 """Keys that name files whose contents a platform that runs takes anew; docs/configuration.md lists them."""
@@ -37,11 +35,14 @@ _RELOADED = (
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """uvloop's event loop where it is installed (twice the packets a second), else asyncio's."""
+    loop: asyncio.AbstractEventLoop
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        loop = asyncio.new_event_loop()
+    else:
+        loop = uvloop.new_event_loop()
+    loop.set_default_executor(ComputingThreads(thread_name_prefix="asyncio"))
     return loop
 
 
@@ -98,7 +99,6 @@ async def run_front(config: Config) -> int:
             print(f"Terrazzo is ready: front {config.cluster.node} of {config.cluster.name}; {said}", flush=True)
             manager.tell_ready(said)
             tune_collector()
-            tune_threads()
             await _first_of(stopping, front.failed)
     finally:
         starting.cancel()
@@ -118,7 +118,6 @@ async def _serve(
     loop = asyncio.get_running_loop()
     addresses = await platform.start()
     tune_collector()
-    tune_threads()
     platform.watch.excuse()
 
     def reload() -> None:
@@ -153,12 +152,6 @@ def tune_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(*_GC_AFTER)
-
-
-def tune_threads() -> None:
-    """Has a thread that computes let go of the interpreter after a millisecond instead of five, where another waits:
-    the event loop gets it back that much sooner, several times for each request beside queries and jobs."""
-    sys.setswitchinterval(_SWITCH_S)
 
 
 async def _first_of(*events: asyncio.Event, also: asyncio.Task[Any] | None = None) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.api.kernel.long_lists import encode_long
+from terrazzo.api.kernel.long_answers.lists import encode_long
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history import mosaic
 from terrazzo.ports.store import Buckets, Value

@@ -19,7 +19,7 @@ from test_api_mosaic import add_object
 
 from garbage import set_aside
 from terrazzo.api.kernel.envelope import Answer
-from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long, is_few, is_long, made
+from terrazzo.api.kernel.long_answers.lists import UnreadAnswers, encode_long, is_few, is_long, made
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history.topic_selection import TopicSelection
 from terrazzo.errors import BadParameter, Throttled

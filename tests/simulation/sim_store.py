@@ -73,6 +73,9 @@ class SimStore:
         """There is nothing to forget."""
         return 0
 
+    def watch(self, series: str, start_us: int, end_us: int) -> None:
+        """Nothing is remembered."""
+
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """Sorted by name."""
         return {name: value for name, value in sorted(self._image.notes.items()) if name.startswith(prefix)}

@@ -144,6 +144,9 @@ class InfluxStore:
         """Whether nothing waits in the spool."""
         return self._writer.is_whole
 
+    def watch(self, series: str, start_us: int, end_us: int) -> None:
+        """Nobody knows what others write to the server."""
+
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Returns when the server or the spool has all records durably; waits while the spool is full.
 

@@ -239,6 +239,10 @@ class Engine:
         )
         return [slot for _, slot in ripe]
 
+    def is_marked(self, slot: SeriesHour) -> bool:
+        """Whether an hour's columns are still to be made."""
+        return slot in self._catalogue.marked
+
     def postpone(self, slot: SeriesHour) -> None:
         """Treats an hour as if it had just received records: it comes last among the ``ripe`` ones next time."""
         if slot in self._catalogue.marked:

@@ -7,7 +7,6 @@ import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 from rocksdict import Snapshot
 
+from terrazzo.short_turns import ComputingThreads
 from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.engine import Engine
@@ -69,7 +69,7 @@ class Sealer:
         self._engine = engine
         self._write = write
         self._least_free_bytes = least_free_bytes
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-seal")
+        self._thread = ComputingThreads(1, thread_name_prefix="rocksdb-seal")
         self._encoder = Encoder()
         self._turn = asyncio.Lock()
         self._sparse_log = SparseLog(_log)

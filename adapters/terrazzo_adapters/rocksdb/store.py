@@ -32,6 +32,7 @@ from terrazzo_adapters.rocksdb.sealed import damaged
 from terrazzo_adapters.rocksdb.sealer import Sealer
 from terrazzo_adapters.rocksdb.segment_cache import cache as segment_cache
 from terrazzo_adapters.rocksdb.segment_cache import counted_for
+from terrazzo_adapters.rocksdb.watches import Watches
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,6 +66,8 @@ class RocksStore(Queries):
         self._readers = Readers("rocksdb-read", threads=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING)
         self._maker = ComputingThreads(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
+        self._watches = Watches()
+        self.watch = self._watches.begin
         self._memory: dict[str, int] = {}
         self._closed = False
         self._prepares_from_s = time.monotonic() + _SETTLED_S
@@ -239,7 +242,9 @@ class RocksStore(Queries):
         Before that it loads the libraries that answer questions about the past, as soon as there is one: loading them
         takes longer than any answer.
 
-        An hour whose columns can't be made is tried last the next time, so that no other waits for it.
+        An hour whose columns can't be made is tried last the next time, so that no other waits for it. One that was put
+        into a segment meanwhile needs none, and while the sealer has more to do than it can, what is made would be
+        thrown away.
         """
         await self._look_at_memory()
         if time.monotonic() >= self._prepares_from_s and self._engine.has_series:
@@ -247,6 +252,10 @@ class RocksStore(Queries):
             await asyncio.to_thread(import_module, "terrazzo_adapters.rocksdb.charts")
             await asyncio.to_thread(import_module, "numpy.ma")  # as numpy.unique does
         for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
+            if self._sealing is not None and self._sealer.stats.backlog:
+                return
+            if not self._engine.is_marked(slot):
+                continue
             began_s = time.perf_counter()
             try:
                 await self._make_hour(slot)
@@ -276,8 +285,10 @@ class RocksStore(Queries):
             self._engine.append(records, notes)
         except BaseException:
             self._newest.forget()
+            self._watches.forget()
             raise
         self._newest.on_append(records)
+        self._watches.on_append(records)
 
     def _latest(self, series: Sequence[str], limit: int, keys: Set[str], most_bytes: int) -> list[Record]:
         generation = self._newest.generation
@@ -291,12 +302,14 @@ class RocksStore(Queries):
             return self._engine.replace(series, start_us, end_us, records, given=given)
         finally:
             self._newest.forget()
+            self._watches.on_replace(series, start_us, end_us)
 
     def _drop_before(self, time_us: int, series: Collection[str] | None) -> None:
         try:
             self._engine.drop_before(time_us, series)
         finally:
             self._newest.forget()
+            self._watches.on_drop(time_us, series)
 
     def _shut_down(self) -> None:
         self._writer.shutdown()

@@ -133,6 +133,17 @@ class Seen(NamedTuple):
     total: int
 
 
+class Watch:
+    """Whether a range of a series, both ends inclusive, is still as it was when the watch began."""
+
+    __slots__ = ("__weakref__", "end_us", "is_current", "start_us")
+
+    def __init__(self, start_us: int, end_us: int) -> None:
+        self.start_us = start_us
+        self.end_us = end_us
+        self.is_current = True
+
+
 class StoreStats(msgspec.Struct, kw_only=True):
     """The status of a store for operators; counters since the start of the process.
 
@@ -227,6 +238,13 @@ class TimeSeriesStore(Protocol):
     @property
     def is_whole(self) -> bool:
         """Whether queries see all that was appended; they don't while records wait for a server that is away."""
+
+    def watch(self, series: str, start_us: int, end_us: int) -> Watch | None:
+        """Begins to watch a range of a series, for whoever remembers what it is asked for next.
+
+        A record that falls into it, and whatever replaces or deletes some of it, ends the watch before it is told to
+        be stored or done; so may anything else. None: others write to the store, too.
+        """
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted by name. Retention leaves them alone."""

@@ -91,7 +91,7 @@ class ReplicatedStore:
         self._failure_log = SparseLog(_log)
         # all that changes nothing goes to the store as it is
         self.stats, self.kept, self.give_up = store.stats, store.kept, store.give_up
-        self.sizes = store.sizes
+        self.sizes, self.watch = store.sizes, store.watch
         self.notes, self.series = store.notes, store.series
         self.latest, self.latest_each, self.first_after = store.latest, store.latest_each, store.first_after
         self.page, self.scan, self.names, self.columns = store.page, store.scan, store.names, store.columns

@@ -77,6 +77,7 @@ class TimedStore:
         self.checkpoint = store.checkpoint
         self.close = store.close
         self.sizes = store.sizes
+        self.watch = store.watch
 
     def _timed(self, query: str) -> _Timing:
         return _Timing(self._times[query])

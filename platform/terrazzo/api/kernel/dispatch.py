@@ -27,7 +27,7 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
-from terrazzo.api.kernel.long_lists import (
+from terrazzo.api.kernel.long_answers.lists import (
     COUNTED_BYTES,
     AnswerTooLarge,
     UnreadAnswers,

@@ -20,7 +20,8 @@ from terrazzo.access.tokens import HeldToken
 from terrazzo.access.wall_links import WallLinks
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.api.kernel.command_service import CommandService
-from terrazzo.api.kernel.long_lists import AnswerStats
+from terrazzo.api.kernel.long_answers.lists import AnswerStats
+from terrazzo.api.kernel.long_answers.remembered import RememberedAnswers
 from terrazzo.api.kernel.replica.seams import ALONE, ClusterPart
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
@@ -462,6 +463,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     zone: tzinfo
     own_limits: CompanyLimits = msgspec.field(default_factory=CompanyLimits)  # of companies' records
     answer_stats: AnswerStats = msgspec.field(default_factory=AnswerStats)
+    remembered: RememberedAnswers = msgspec.field(default_factory=RememberedAnswers)
     tracing: Tracing | None = None  # None: off
     session_s: float = 7_200.0  # for which a browser's session may stay unused
     command_expiry_s: float = 86_400.0  # for which a command waits for its terminal

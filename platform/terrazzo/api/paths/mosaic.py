@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from terrazzo.api.kernel.long_lists import made
+from terrazzo.api.kernel.long_answers.lists import made
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history import mosaic
 from terrazzo.api.operations.history.mosaic import MosaicData, MosaicList, MosaicRecord

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from terrazzo.api.kernel.long_answers.remembered import RememberedAnswers
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.ingest.pipeline import IngestPipeline
@@ -59,6 +60,8 @@ def share_memory(
     mapper = objects.mapper
     memory.add(Account(kind="rows", read=entities.kept_rows, give_up=entities.give_up_rows))
     memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
+    remembered = gateway.services.remembered
+    memory.add(Account(kind="remembered", read=remembered.kept, give_up=remembered.give_up))
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(
         Account(kind="queued", read=_by_company(of_broker.queued), cost=QUEUED, give_up=_of(of_broker.drop_queued))
@@ -97,6 +100,7 @@ def share_memory_of_reads(
     live: LiveHub,
     limiter: ConnectionLimiter,
     kept_answers: Callable[[], Mapping[int, Kept]],
+    remembered: RememberedAnswers,
     store: TimeSeriesStore,
     entities: Entities,
 ) -> None:
@@ -104,6 +108,7 @@ def share_memory_of_reads(
     unread = limiter.unread
     memory.add(Account(kind="rows", read=entities.kept_rows, give_up=entities.give_up_rows))
     memory.add(Account(kind="segments", read=partial(_of_store, store), give_up=store.give_up))
+    memory.add(Account(kind="remembered", read=remembered.kept, give_up=remembered.give_up))
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(Account(kind="answers", read=unread.kept, cost=UNREAD, give_up=unread.give_up))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, limiter)), cost=UNREAD))

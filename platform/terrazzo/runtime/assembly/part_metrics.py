@@ -129,6 +129,7 @@ def answer_metrics(services: Callable[[], Services], database: Database, command
     told = "Requests refused because as many of their company waited for a turn as may, by the work"
     return [
         StatsCollector(screen_names.ANSWERS, lambda: services().answer_stats),
+        StatsCollector(screen_names.REMEMBERED, lambda: services().remembered.stats),
         LabelledCollector("terrazzo_turns_refused_total", "work", told, refused),
     ]
 

@@ -98,6 +98,7 @@ class Replica:
             live=live,
             limiter=self._apps.connection_limiter,
             kept_answers=self._apps.gateway.kept_answers,
+            remembered=self._services.remembered,
             store=store,
             entities=metadata.entities,
         )

@@ -16,7 +16,7 @@ class ReadStore:
     def __init__(self, store: TimeSeriesStore) -> None:
         self._store = store
         self.stats, self.kept, self.give_up = store.stats, store.kept, store.give_up
-        self.sizes = store.sizes
+        self.sizes, self.watch = store.sizes, store.watch
         self.notes, self.series, self.check = store.notes, store.series, store.check
         self.latest, self.latest_each, self.first_after = store.latest, store.latest_each, store.first_after
         self.page, self.scan, self.names, self.columns = store.page, store.scan, store.names, store.columns

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from terrazzo.api.kernel.fields import Flag, Key, Moment, Topics
-from terrazzo.api.kernel.long_lists import answer_within
+from terrazzo.api.kernel.long_answers.lists import answer_within
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services

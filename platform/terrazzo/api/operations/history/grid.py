@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from terrazzo.api.kernel.fields import Items, Key, Moment, PageIndex, PageSize, Topics
-from terrazzo.api.kernel.long_lists import SMALL_BYTES, answer_within, made
+from terrazzo.api.kernel.long_answers.lists import SMALL_BYTES, answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_series_name

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from terrazzo.api.kernel.long_lists import answer_within
+from terrazzo.api.kernel.long_answers.lists import answer_within
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.long_lists import answer_within, made
+from terrazzo.api.kernel.long_answers.lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.fields import EVERY, Items, Key, Moment, Names, PageIndex, PageSize, Parsed
-from terrazzo.api.kernel.long_lists import SMALL_BYTES, answer_within, made
+from terrazzo.api.kernel.long_answers.lists import SMALL_BYTES, answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
@@ -27,7 +27,7 @@ from terrazzo.mosaic.body import parse_mosaic, plain_numbers
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.ports.store import Buckets, Fn, Record, TooManyBuckets, Value
 from terrazzo.reasons import say, told_by
-from terrazzo.times import format_spaced, format_spaced_each, to_datetime
+from terrazzo.times import LATEST_US, format_spaced, format_spaced_each, to_datetime
 
 MosaicRecord = Annotated[
     dict[str, float | str | bool | None],
@@ -126,13 +126,26 @@ class MosaicList(msgspec.Struct):
 async def handle_get_last_mosaic(services: Services, actor: Actor, request: MosaicQuery) -> MosaicData:
     """One record with the newest value of each variable, and the time of the newest of them."""
     series, most = await _series(services, actor, request), services.limits.answer_bytes
-    keys = request.keys.names or await codes_of(services, actor, request.object_id)
+    if not (keys := request.keys.names):  # those of its mapping, which may change
+        return MosaicData(await _newest(services, series, await codes_of(services, actor, request.object_id), most))
+    question = (series, keys)
+    known = services.remembered.get(question)
+    if known is not None:
+        return MosaicData(cast("list[MosaicRecord]", known.records))
+    watch = services.store.watch(series, 0, LATEST_US)
+    found = await _newest(services, series, keys, most)
+    services.remembered.put(question, watch, found, len(found), company_id=actor.company_id)
+    return MosaicData(found)
+
+
+async def _newest(services: Services, series: str, keys: Sequence[str], most: int) -> list[MosaicRecord]:
+    """A record with the newest value of each variable; none where there is no value at all."""
     with answer_within(most):
         newest = await services.store.latest_each(series, keys, most_bytes=most)
     if not newest:
-        return MosaicData([])
+        return []
     values = await values_of_each(newest)
-    return MosaicData([_flat(keys, values, max(record.time_us for record in newest.values()), services.zone)])
+    return [_flat(keys, values, max(record.time_us for record in newest.values()), services.zone)]
 
 
 async def handle_get_mosaic_item(services: Services, actor: Actor, request: MosaicItem) -> MosaicData:
@@ -181,7 +194,13 @@ async def handle_get_mosaic_list_by_key(
     if not request.resample.length_us:
         return await handle_get_mosaic_list(services, actor, request)
     start_us, end_us = span_of(request)
-    series = await _series(services, actor, request)
+    series, length_us = await _series(services, actor, request), request.resample.length_us
+    page = (request.page_index, request.page_size)
+    question = (series, request.keys.names, start_us, end_us, length_us, request.fn, page)
+    known = services.remembered.get(question)
+    if known is not None:
+        return paged(request, cast("list[MosaicRecord]", known.records), known.total)
+    watch = services.store.watch(series, start_us, end_us)
     keys = request.keys.names or await services.store.names(series, start_us, end_us)
     try:
         buckets = await services.store.resample(
@@ -189,7 +208,7 @@ async def handle_get_mosaic_list_by_key(
             keys,
             start_us,
             end_us,
-            bucket_us=request.resample.length_us,
+            bucket_us=length_us,
             fn=request.fn,
             origin_us=_midnight_us(start_us, services.zone),
             offset=page_offset(request),
@@ -197,7 +216,9 @@ async def handle_get_mosaic_list_by_key(
         )
     except TooManyBuckets as error:
         raise BadParameter("resample", told_by(error)) from None
-    return paged(request, _present_buckets(buckets, keys, services.zone), buckets.total)
+    records = _present_buckets(buckets, keys, services.zone)
+    services.remembered.put(question, watch, records, buckets.total, company_id=actor.company_id)
+    return paged(request, records, buckets.total)
 
 
 def span_of(request: MosaicRange) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from terrazzo.api.kernel.fields import Key, Moment
-from terrazzo.api.kernel.long_lists import answer_within, made
+from terrazzo.api.kernel.long_answers.lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, page_offset, paged
 from terrazzo.api.kernel.scope import find_series_name, sees

@@ -38,6 +38,7 @@ _COPIES = 3  # of each byte: as it was read, encoded, and in the answer
 _RETRY_AFTER_S = 1.0
 _encoder = msgspec.json.Encoder()
 _encode = _encoder.encode
+_decode_records = msgspec.json.Decoder(list[dict[str, Any]]).decode
 _COMMA = ord(",")
 
 
@@ -51,7 +52,7 @@ class Made(Generic[T]):
     of some sources, which says what their records would.
     """
 
-    __slots__ = ("_make", "_size", "_sources", "_text")
+    __slots__ = ("_make", "_size", "_sources", "_text", "on_encoded")
 
     def __init__(
         self,
@@ -64,6 +65,8 @@ class Made(Generic[T]):
         self._make = make
         self._size = size
         self._text = text
+        self.on_encoded: Callable[[msgspec.Raw], None] | None = None
+        """Told of the array of JSON, once there is one."""
 
     def __len__(self) -> int:
         """How many."""
@@ -89,6 +92,29 @@ class Made(Generic[T]):
         if text is None or size is None or isinstance(sources, Made):
             return self.pieces()
         return map(text, _small_together(sources, size))
+
+
+class Encoded(Made[dict[str, Any]]):
+    """Records of which there is an array of JSON already; whoever wants them otherwise has them decoded."""
+
+    __slots__ = ("_count", "json")
+
+    def __init__(self, json: msgspec.Raw, count: int) -> None:
+        super().__init__((), dict)
+        self.json = json
+        self._count = count
+
+    def __len__(self) -> int:
+        """How many."""
+        return self._count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Decodes them."""
+        return iter(_decode_records(self.json))
+
+    def pieces(self) -> Iterator[list[dict[str, Any]]]:
+        """All of them."""
+        yield list(self)
 
 
 def _small_together(sources: Sequence[S], size: Callable[[S], int]) -> Iterator[Sequence[S]]:
@@ -168,8 +194,13 @@ async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], obj
     Raises:
         BadParameter: they take more than ``most_bytes``.
     """
+    if isinstance(result, Encoded):
+        return result.json
     if isinstance(result, Made):
-        return await _encode_pieces(result.encoded(), most_bytes, grow)
+        found = await _encode_pieces(result.encoded(), most_bytes, grow)
+        if result.on_encoded is not None:
+            result.on_encoded(found)
+        return found
     if isinstance(result, list):
         return await _encode_pieces(([each] for each in result), most_bytes, grow)
     if isinstance(result, dict):

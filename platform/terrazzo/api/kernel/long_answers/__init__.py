@@ -1,0 +1,1 @@
+"""Answers with many records: how they are made, encoded, counted and remembered."""

@@ -62,6 +62,19 @@ async def test_what_comes_into_the_range_is_there_at_once(rig: Rig) -> None:
     assert len((await rig.call("get_mosaic_list_by_key", **asked))["data"]) == 20
 
 
+async def test_pages_are_known_until_something_comes_into_them(rig: Rig) -> None:
+    object_id, stats = await filled(rig), rig.services.remembered.stats
+    for asked in (question(object_id, resample=""), question(object_id, page_size=5, resample="", keys=["*"])):
+        before = stats.hits
+        first = await rig.call("get_mosaic_list_by_key", **asked)
+        assert first["total_records"] == 40
+        assert await rig.call("get_mosaic_list_by_key", **asked) == first
+        assert stats.hits == before + 1
+    await rig.services.store.append([record(object_id, 3, 1.0)])
+    assert (await rig.call("get_mosaic_list", **asked))["total_records"] == 41
+    assert stats.hits == 2
+
+
 async def test_newest_values_are_known_until_there_are_newer_ones(rig: Rig) -> None:
     object_id, stats = await filled(rig), rig.services.remembered.stats
     asked = {"object_id": object_id, "keys": ["T", "X"]}

@@ -30,8 +30,12 @@ ANSWERS = {
 }
 
 REMEMBERED = {
-    "terrazzo_answers_remembered_total": Figure("hits", "Means and newest values that were asked for, and were known"),
-    "terrazzo_answers_read_total": Figure("misses", "Means and newest values that were asked for, and had to be read"),
+    "terrazzo_answers_remembered_total": Figure(
+        "hits", "Means, pages and newest values that were asked for, and were known"
+    ),
+    "terrazzo_answers_read_total": Figure(
+        "misses", "Means, pages and newest values that were asked for, and had to be read"
+    ),
 }
 
 API_KEYS = {"terrazzo_api_keys_refused_total": Figure("refused", "API keys that were shown and are no good")}

@@ -10,7 +10,7 @@ from api_rig import Rig
 
 from terrazzo.api.kernel.long_answers import remembered
 from terrazzo.api.kernel.long_answers.lists import Encoded, encode_long, made
-from terrazzo.api.kernel.long_answers.remembered import RememberedAnswers
+from terrazzo.api.kernel.long_answers.remembered import PageOfRecords, RememberedAnswers
 from terrazzo.ports.store import Record, Watch
 from terrazzo.times import format_spaced, parse_time
 
@@ -108,7 +108,7 @@ async def test_what_is_remembered_can_be_had_as_records_too(rig: Rig) -> None:
 
 async def encoded(answers: RememberedAnswers, number: int, watch: Watch | None, company_id: int = 1) -> None:
     rows = made([number] * 20, lambda each: {"n": each})
-    answers.put(number, watch, rows, 20, company_id=company_id)
+    answers.put(number, watch, PageOfRecords(rows, 20), company_id=company_id)
     await encode_long(rows, most_bytes=1 << 20, grow=lambda _: None)
 
 

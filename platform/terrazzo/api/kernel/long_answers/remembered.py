@@ -7,9 +7,9 @@ consists of once it is encoded: the next one costs neither a thread of the store
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -23,17 +23,20 @@ _MOST_OF_ONE = MOST_BYTES // 16
 _BESIDE_BYTES = 1_000  # of memory, beside the text: the question, the watch and their places
 
 
-class RememberedPage(NamedTuple):
+Begin = Callable[[], Watch | None]
+
+
+class PageOfRecords(NamedTuple):
     """Some records of an answer, and how many there are in all."""
 
-    records: Encoded
+    records: list[Any]
     total: int
 
 
 class _Answer(NamedTuple):
     company_id: int
     watch: Watch
-    page: RememberedPage
+    page: PageOfRecords
     size: int
 
 
@@ -52,7 +55,24 @@ class RememberedAnswers:
         self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
         self._by_company: Counter[int] = Counter()  # bytes
 
-    def get(self, question: Hashable) -> RememberedPage | None:
+    async def page(
+        self, question: Hashable, watch: Begin, read: Callable[[], Awaitable[PageOfRecords]], *, company_id: int
+    ) -> PageOfRecords:
+        """The answer to a question, which is read unless it is known.
+
+        Args:
+            watch: begins to watch what the answer is read of.
+            company_id: whose the answer is.
+        """
+        known = self.get(question)
+        if known is not None:
+            return known
+        watched = watch()
+        found = await read()
+        self.put(question, watched, found, company_id=company_id)
+        return found
+
+    def get(self, question: Hashable) -> PageOfRecords | None:
         """The answer, unless something in its range has changed."""
         answer = self._answers.get(question)
         if answer is not None and not answer.watch.is_current:
@@ -65,14 +85,15 @@ class RememberedAnswers:
         self._answers.move_to_end(question)
         return answer.page
 
-    def put(self, question: Hashable, watch: Watch | None, records: list[Any], total: int, *, company_id: int) -> None:
+    def put(self, question: Hashable, watch: Watch | None, page: PageOfRecords, *, company_id: int) -> None:
         """Remembers an answer when it is encoded, unless something has changed since ``watch`` began.
 
         ``watch`` was begun before anything was read; None: it can't be known, and nothing is remembered.
         """
         if watch is None:
             return
-        keep = partial(self._keep, question, watch, len(records), total, company_id)
+        records = page.records
+        keep = partial(self._keep, question, watch, len(records), page.total, company_id)
         if isinstance(records, Made):
             records.on_encoded = keep
         else:
@@ -100,7 +121,7 @@ class RememberedAnswers:
         if not watch.is_current or len(text) > _MOST_OF_ONE:
             return
         self._remove(question)
-        page = RememberedPage(Encoded(msgspec.Raw(text), count), total)
+        page = PageOfRecords(cast("list[Any]", Encoded(msgspec.Raw(text), count)), total)
         self._answers[question] = _Answer(company_id, watch, page, len(text) + _BESIDE_BYTES)
         self._by_company[company_id] += len(text) + _BESIDE_BYTES
         while self._by_company.total() > MOST_BYTES or len(self._answers) > MOST_ANSWERS:

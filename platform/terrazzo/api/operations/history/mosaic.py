@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.fields import EVERY, Items, Key, Moment, Names, PageIndex, PageSize, Parsed
 from terrazzo.api.kernel.long_answers.lists import SMALL_BYTES, answer_within, made
+from terrazzo.api.kernel.long_answers.remembered import PageOfRecords
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
@@ -128,14 +129,13 @@ async def handle_get_last_mosaic(services: Services, actor: Actor, request: Mosa
     series, most = await _series(services, actor, request), services.limits.answer_bytes
     if not (keys := request.keys.names):  # those of its mapping, which may change
         return MosaicData(await _newest(services, series, await codes_of(services, actor, request.object_id), most))
-    question = (series, keys)
-    known = services.remembered.get(question)
-    if known is not None:
-        return MosaicData(cast("list[MosaicRecord]", known.records))
-    watch = services.store.watch(series, 0, LATEST_US)
-    found = await _newest(services, series, keys, most)
-    services.remembered.put(question, watch, found, len(found), company_id=actor.company_id)
-    return MosaicData(found)
+
+    async def read() -> PageOfRecords:
+        return PageOfRecords(await _newest(services, series, keys, most), 1)
+
+    watch = partial(services.store.watch, series, 0, LATEST_US)
+    found = await services.remembered.page((series, keys), watch, read, company_id=actor.company_id)
+    return MosaicData(found.records)
 
 
 async def _newest(services: Services, series: str, keys: Sequence[str], most: int) -> list[MosaicRecord]:
@@ -173,25 +173,24 @@ async def handle_get_mosaic_list(services: Services, actor: Actor, request: Mosa
     start_us, end_us = span_of(request)
     series, keys = await _series(services, actor, request), request.keys.names
     most = services.limits.answer_bytes
+
+    async def read() -> PageOfRecords:
+        with answer_within(most):
+            page = await services.store.page(
+                [series],
+                start_us,
+                end_us,
+                keys=keys,
+                offset=page_offset(request),
+                limit=request.page_size,
+                most_bytes=most,
+                whole=False,
+            )
+        return PageOfRecords(_present(page.records, keys, services.zone), page.total)
+
     question = (series, keys, start_us, end_us, request.page_index, request.page_size)
-    known = services.remembered.get(question)
-    if known is not None:
-        return paged(request, cast("list[MosaicRecord]", known.records), known.total)
-    watch = services.store.watch(series, start_us, end_us)
-    with answer_within(most):
-        page = await services.store.page(
-            [series],
-            start_us,
-            end_us,
-            keys=keys,
-            offset=page_offset(request),
-            limit=request.page_size,
-            most_bytes=services.limits.answer_bytes,
-            whole=False,
-        )
-    records = _present(page.records, keys, services.zone)
-    services.remembered.put(question, watch, records, page.total, company_id=actor.company_id)
-    return paged(request, records, page.total)
+    watch = partial(services.store.watch, series, start_us, end_us)
+    return paged(request, *await services.remembered.page(question, watch, read, company_id=actor.company_id))
 
 
 async def handle_get_mosaic_list_by_key(
@@ -202,14 +201,9 @@ async def handle_get_mosaic_list_by_key(
         return await handle_get_mosaic_list(services, actor, request)
     start_us, end_us = span_of(request)
     series, length_us = await _series(services, actor, request), request.resample.length_us
-    page = (request.page_index, request.page_size)
-    question = (series, request.keys.names, start_us, end_us, length_us, request.fn, page)
-    known = services.remembered.get(question)
-    if known is not None:
-        return paged(request, cast("list[MosaicRecord]", known.records), known.total)
-    watch = services.store.watch(series, start_us, end_us)
-    keys = request.keys.names or await services.store.names(series, start_us, end_us)
-    try:
+
+    async def read() -> PageOfRecords:
+        keys = request.keys.names or await services.store.names(series, start_us, end_us)
         buckets = await services.store.resample(
             series,
             keys,
@@ -221,11 +215,15 @@ async def handle_get_mosaic_list_by_key(
             offset=page_offset(request),
             limit=request.page_size,
         )
+        return PageOfRecords(_present_buckets(buckets, keys, services.zone), buckets.total)
+
+    page = (request.page_index, request.page_size)
+    question = (series, request.keys.names, start_us, end_us, length_us, request.fn, page)
+    watch = partial(services.store.watch, series, start_us, end_us)
+    try:
+        return paged(request, *await services.remembered.page(question, watch, read, company_id=actor.company_id))
     except TooManyBuckets as error:
         raise BadParameter("resample", told_by(error)) from None
-    records = _present_buckets(buckets, keys, services.zone)
-    services.remembered.put(question, watch, records, buckets.total, company_id=actor.company_id)
-    return paged(request, records, buckets.total)
 
 
 def span_of(request: MosaicRange) -> tuple[int, int]:

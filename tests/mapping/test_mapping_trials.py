@@ -77,7 +77,7 @@ async def test_a_long_answer_is_read_in_turns():
 
 
 async def test_a_trial_beyond_its_time_is_refused(monkeypatch):
-    with pytest.raises(BadParameter, match="takes more than 4 s of a processor"):
+    with pytest.raises(BadParameter, match="takes over 4 s of a processor"):
         await MappingTrials().run(1, request(long_rows(400), {"a": 1}, {"a": 2}, count=20_000))
 
 

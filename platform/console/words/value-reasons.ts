@@ -92,6 +92,7 @@ export const VALUE_REASONS: Readonly<Record<string, string>> = {
   row_column_wrong: "第 {row} 行第 {column} 列：{reason}",
   row_wrong: "第 {row} 行：{reason}",
   code_wrong: "{code}：{reason}",
+  trial_takes_too_much: "使用这些报文会占用超过 {seconds} 秒的处理器时间，或超过 {mebibytes} MiB 内存",
   trial_makes_too_much: "将产生 {bytes} 字节的记录和事件，最多显示 {most}：请减少",
   too_many_tokens: "到此行为止，名称、数字和符号超过 {most} 个",
   expected_elements: "应为 {expected} 项的数组，实际为 {got}",

@@ -20,6 +20,7 @@ from terrazzo.mapping.trial_process import (
     answer,
     read_answer,
 )
+from terrazzo.reasons import say
 
 _SMALL_SCRIPT, _SMALL_PAYLOADS, _SMALL_RUNS = 1_500, 8_000, 200
 """Of a trial that takes a millisecond or two: bytes of its rows and its samples, and rows times samples."""
@@ -66,8 +67,8 @@ class MappingTrials:
         finally:
             child.give_up()
         if not out:
-            most = f"{MOST_CPU_S} s of a processor, or {MOST_MEMORY_BYTES >> 20} MiB of memory"
-            raise BadParameter("script", f"with these payloads it takes more than {most}")
+            most = {"seconds": MOST_CPU_S, "mebibytes": MOST_MEMORY_BYTES >> 20}
+            raise BadParameter("script", say("trial_takes_too_much", **most))
         return out
 
 

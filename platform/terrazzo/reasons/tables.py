@@ -91,6 +91,7 @@ SENTENCES = {
     "row_column_wrong": "row {row}, column {column}: {reason}",
     "row_wrong": "row {row}: {reason}",
     "code_wrong": "{code!r:.70}: {reason}",
+    "trial_takes_too_much": "with these payloads it takes over {seconds} s of a processor or {mebibytes} MiB of memory",
     "trial_makes_too_much": "they make {bytes:,} bytes of records and events, {most:,} are shown: try fewer",
     "too_many_tokens": "more than {most} names, numbers and signs in all rows to here",
     "expected_elements": "expected an array of {expected} elements, got {got}",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from support import new_tasks
 from terrazzo.database.database import Database
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.stream import LogUnavailable
 from terrazzo.replication.follower import Follower
 from terrazzo.replication.frame import Appended, Assembly, decode_frame, records_of
 from terrazzo.replication.position import read_position
@@ -21,6 +24,7 @@ from terrazzo_adapters.jetstream import Connection, JetStreamLog, JetStreamSetti
 from terrazzo_adapters.rocksdb import RocksStore
 
 _ALWAYS_US = 2**62
+_PATIENCE_S = 30.0  # with the log's servers
 
 
 async def read_evidence(stand: Stand, published: dict[str, list[Published]], objects: dict[str, str]) -> Evidence:
@@ -76,10 +80,17 @@ async def read_log(log: JetStreamLog) -> tuple[list[LogFrame], dict[str, list[St
     frames: list[LogFrame] = []
     logged: dict[str, list[Stored]] = {}
     assembly, state = Assembly(), await log.state()
-    reader = log.read(state.first - 1, state.created)
+    reader, latest_s = log.read(state.first - 1, state.created), time.monotonic() + _PATIENCE_S
     try:
         while not frames or frames[-1].sequence < state.last:
-            for each in await reader.next(5.0):
+            try:
+                found = await reader.next(5.0)
+            except LogUnavailable:  # its servers may choose a leader just now
+                if time.monotonic() > latest_s:
+                    raise
+                await asyncio.sleep(0.1)
+                continue  # where it was
+            for each in found:
                 frame = decode_frame(each.body)
                 frames.append(LogFrame(each.sequence, frame.epoch))
                 operation = assembly.add(frame)

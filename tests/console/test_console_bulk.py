@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browser import Tab, open_tab
 from demo_plant import DemoPlant
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from mqtt_bytes import login, publish
 from running import wait_for
@@ -92,6 +92,29 @@ def test_an_event_is_searched_shelved_alone_and_leads_to_its_object(admin: Tab, 
     dialog.get_by_role("button", name="Close").click()
     admin.page.get_by_role("searchbox").fill("no such event")
     expect(admin.page.get_by_text("Nothing found")).to_be_visible()
+
+
+@pytest.mark.usefixtures("happened")
+def test_what_is_chosen_while_something_is_under_way_stays(admin: Tab, plant: DemoPlant) -> None:
+    """It was set back when the answer came: whoever took an event off the shelf had it shelved for four hours."""
+    held: list[Route] = []
+    admin.page.route("**/apiproxy/api/shelve_events", lambda route: held.append(route), times=1)
+    admin.open("#/events?state=all")
+    admin.page.get_by_role("link", name=HOT).first.click()
+    dialog = admin.page.get_by_role("dialog", name=HOT)
+    dialog.get_by_label("For").select_option("24")
+    with admin.page.expect_request("**/apiproxy/api/shelve_events"):
+        dialog.get_by_role("button", name="Shelve").click()
+    dialog.get_by_label("For").select_option("0")
+    dialog.get_by_label("Comment").fill("the fitter was there")
+    held.pop().continue_()
+    expect(dialog).to_contain_text("Shelved until")
+    expect(dialog.get_by_role("button", name="take off the shelf")).to_be_enabled()
+    expect(dialog.get_by_label("Comment")).to_have_value("the fitter was there")
+    dialog.get_by_role("button", name="take off the shelf").click()
+    expect(dialog).not_to_contain_text("Shelved until")
+    expect(dialog.get_by_label("For")).to_have_value("4")
+    expect(dialog.get_by_label("Comment")).to_have_value("")
 
 
 def test_an_event_leads_to_a_rule_of_it(admin: Tab, plant: DemoPlant) -> None:

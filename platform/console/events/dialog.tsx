@@ -25,7 +25,7 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
     setBusy(true);
     try {
       await work();
-      forget();
+      forget(typed);
       reload();
       onChange();
     } catch (found) {

@@ -36,7 +36,7 @@ function Present({ onKept }: { onKept: () => void }) {
   const found = useLoad((abort) => call("get_shift", { hours }, abort), [hours], 60_000);
   const { send, isBusy, error } = useSend(async () => {
     const { id } = await call("write_handover", { hours, notes });
-    forget();
+    forget(notes);
     tell(t(w.handedOver));
     onKept();
     replaceQuery({ id: String(id) });

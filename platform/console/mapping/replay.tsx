@@ -59,7 +59,7 @@ function Start({ name, using, onStarted }: { name: string; using: Using; onStart
       tellError(error);
     }
     if (started) tell(t(w.replayStarted, { n: started }));
-    if (started === chosen.length && !dry_run) forget();
+    if (started === chosen.length && !dry_run) forget(typed);
     setBusy(false);
     onStarted();
   };

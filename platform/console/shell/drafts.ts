@@ -96,8 +96,8 @@ export function useAskedBeforeLeaving(isChanged: boolean): void {
 export interface Draft<T> {
   value: T;
   set: (next: T | ((before: T) => T)) => void;
-  /** It was sent or given up: the value is the first one again, and nothing is kept. */
-  forget: () => void;
+  /** It was sent or given up: the value is the first one again, and nothing is kept; what was typed after `sent` stays. */
+  forget: (sent?: T) => void;
   /** What is shown was typed before the page was loaded, or the dialog opened. */
   isBack: boolean;
 }
@@ -115,11 +115,14 @@ export function useDraft<T>(name: string, initial: T, part: (value: T) => T | nu
   if (now !== state) setState(now);
   const kept = useMemo(() => (isSame(now.value, first) ? undefined : part(now.value)), [now.value]);
   useKept(name, kept === null ? now.value : kept, kept !== null);
+  const latest = useRef(now.value);
+  latest.current = now.value;
   return {
     value: now.value,
     isBack: now.isBack,
     set: (next) => setState((before) => ({ ...before, value: typeof next === "function" ? (next as (before: T) => T)(before.value) : next })),
-    forget: () => {
+    forget: (sent) => {
+      if (sent !== undefined && latest.current !== sent) return;
       forgetDraft(name);
       setState({ name, value: first, isBack: false });
     },

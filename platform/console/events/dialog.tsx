@@ -16,7 +16,7 @@ type Handling = "acknowledge_event" | "clear_event" | "comment_event";
 
 export function EventDialog({ id, onClose, onChange }: { id: number; onClose: () => void; onChange: () => void }) {
   const { data, error, reload } = useLoad((abort) => call("get_event_item", { id }, abort), [id]);
-  const { value: typed, set, forget } = useDraft(`event ${id}`, { comment: "", hours: "4" });
+  const { value: typed, set, forgetSent } = useDraft(`event ${id}`, { comment: "", hours: "4" });
   const { comment, hours } = typed;
   const [failure, setFailure] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
@@ -25,7 +25,7 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
     setBusy(true);
     try {
       await work();
-      forget(typed);
+      forgetSent(typed);
       reload();
       onChange();
     } catch (found) {

@@ -32,11 +32,11 @@ export function HandoverPart() {
 
 function Present({ onKept }: { onKept: () => void }) {
   const hours = Number(route.value.query.get("hours")) || 8;
-  const { value: notes, set: setNotes, forget } = useDraft("handover", "");
+  const { value: notes, set: setNotes, forgetSent } = useDraft("handover", "");
   const found = useLoad((abort) => call("get_shift", { hours }, abort), [hours], 60_000);
   const { send, isBusy, error } = useSend(async () => {
     const { id } = await call("write_handover", { hours, notes });
-    forget(notes);
+    forgetSent(notes);
     tell(t(w.handedOver));
     onKept();
     replaceQuery({ id: String(id) });

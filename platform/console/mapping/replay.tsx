@@ -42,7 +42,7 @@ export function Replay({ uid, using }: { uid: string; using: Using | undefined }
 
 function Start({ name, using, onStarted }: { name: string; using: Using; onStarted: () => void }) {
   const [first] = useState(() => ({ from: clock.ago(DAY_MS).slice(0, 19), to: "" }));
-  const { value: typed, set, forget } = useDraft(`replay ${name}`, first);
+  const { value: typed, set, forgetSent } = useDraft(`replay ${name}`, first);
   const { from, to } = typed;
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [isBusy, setBusy] = useState(false);
@@ -59,7 +59,7 @@ function Start({ name, using, onStarted }: { name: string; using: Using; onStart
       tellError(error);
     }
     if (started) tell(t(w.replayStarted, { n: started }));
-    if (started === chosen.length && !dry_run) forget(typed);
+    if (started === chosen.length && !dry_run) forgetSent(typed);
     setBusy(false);
     onStarted();
   };

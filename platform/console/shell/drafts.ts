@@ -96,8 +96,10 @@ export function useAskedBeforeLeaving(isChanged: boolean): void {
 export interface Draft<T> {
   value: T;
   set: (next: T | ((before: T) => T)) => void;
-  /** It was sent or given up: the value is the first one again, and nothing is kept; what was typed after `sent` stays. */
-  forget: (sent?: T) => void;
+  /** It was sent or given up: the value is the first one again, and nothing is kept. */
+  forget: () => void;
+  /** That was sent, and the form stays: it is forgotten, unless something else has been typed meanwhile. */
+  forgetSent: (sent: T) => void;
   /** What is shown was typed before the page was loaded, or the dialog opened. */
   isBack: boolean;
 }
@@ -117,14 +119,17 @@ export function useDraft<T>(name: string, initial: T, part: (value: T) => T | nu
   useKept(name, kept === null ? now.value : kept, kept !== null);
   const latest = useRef(now.value);
   latest.current = now.value;
+  const forget = (): void => {
+    forgetDraft(name);
+    setState({ name, value: first, isBack: false });
+  };
   return {
     value: now.value,
     isBack: now.isBack,
     set: (next) => setState((before) => ({ ...before, value: typeof next === "function" ? (next as (before: T) => T)(before.value) : next })),
-    forget: (sent) => {
-      if (sent !== undefined && latest.current !== sent) return;
-      forgetDraft(name);
-      setState({ name, value: first, isBack: false });
+    forget,
+    forgetSent: (sent) => {
+      if (latest.current === sent) forget();
     },
   };
 }

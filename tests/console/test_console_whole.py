@@ -41,7 +41,8 @@ def test_all_that_happened_to_an_object_stands_in_its_logbook(admin: Tab, plant:
     expect(page.locator(".log")).not_to_contain_text("New seal")
     assert admin.accessibility() == []
     entries.filter(has_text=re.compile("put out of service.*seal is open")).get_by_role("link").first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("demo-chiller-1")
+    named = plant.call("get_terminal_item", uid="demo-chiller-1")["name"]
+    expect(page.get_by_role("heading", level=1)).to_contain_text(named)
     page.go_back()
     page.get_by_role("button", name="Records and files").click()
     page.get_by_role("link", name="equipment repaired: New seal").click()

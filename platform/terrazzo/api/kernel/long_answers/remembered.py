@@ -22,8 +22,8 @@ MOST_ANSWERS = 4_096
 _MOST_OF_ONE = MOST_BYTES // 16
 _BESIDE_BYTES = 1_000  # of memory, beside the text: the question, the watch and their places
 
-
 Begin = Callable[[], Watch | None]
+"""Begins to watch what an answer is read of; None: nobody knows whether it changes."""
 
 
 class PageOfRecords(NamedTuple):
